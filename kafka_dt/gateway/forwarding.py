@@ -34,8 +34,7 @@ from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
 from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
-from kafka_dt_protocol.rewriting import AnswerStream, Forward, RequestStart, RequestStream
-from kafka_dt_protocol.wire.proxy_header import Endpoint
+from kafka_dt_protocol.rewriting import RequestStart, RequestStream
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address
@@ -122,17 +121,21 @@ class Forwarding:
         self._broker_id = broker_id
         self._loop = asyncio.get_running_loop()
         self._requests = RequestStream(services.limits.after_login_bytes)
-        self._answers = AnswerStream(self._advertise)
         self.upstream: Final = UpstreamSide(
-            connection, self._route, connector=gateway.connector, now_ms=services.now_ms
+            connection,
+            self._route,
+            self._answered,
+            self._advertise,
+            connector=gateway.connector,
+            now_ms=services.now_ms,
         )
+        self._answers = self.upstream.answers
         self._relay: ClientRelay | None = None
         if gateway.relayed is not None:
             self._relay = ClientRelay(
                 connection,
                 self.upstream,
-                self._answers,
-                open_upstream=lambda: self.upstream.open_for_login(self, self._candidates),
+                open_upstream=lambda: self.upstream.open_for_login(self._candidates),
                 logins=gateway.relayed,
                 now_ms=services.now_ms,
             )
@@ -320,7 +323,7 @@ class Forwarding:
             return _Turn.PASS_ON if self._requests.buffered else _Turn.READ
         if self._connection.finishing or self._connection.held_up() or self._machine.answers_at_length:
             return _Turn.WAIT
-        if self.upstream.log_in_again_if_due(self._answers):
+        if self.upstream.log_in_again_if_due():
             return _Turn.WAIT
         return self._begin_request() if self._requests.buffered else _Turn.READ
 
@@ -347,7 +350,7 @@ class Forwarding:
         elif self._machine.session.ended(self._services.now_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
-            self.upstream.open(self, self._candidates)
+            self.upstream.open(self._candidates)
         elif request.api_key in self._gateway.audited:
             return None if self._answers.outstanding else Side.BOTH
         elif self._answers.outstanding < MAX_OUTSTANDING:
@@ -373,7 +376,7 @@ class Forwarding:
         """Send the request under way as it came, and give the content of its answer; raises EOFError if none comes."""
         self._kept = None
         self._frequent.forwarded[kept.start.api_key] += 1
-        return await self.upstream.ask(b"".join(kept.pieces), kept.start.correlation_id, self._answers)
+        return await self.upstream.ask(b"".join(kept.pieces), kept.start.correlation_id)
 
     def _finish_if_answered(self) -> None:
         """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""
@@ -387,72 +390,22 @@ class Forwarding:
         if self._eof and self._answers.outstanding == int(half_sent):
             self._connection.serve_rest()
 
-    # The upstream's side
+    # From the cluster
 
-    @property
-    def client_addresses(self) -> tuple[Endpoint | None, Endpoint | None]:
-        """The addresses of the client and of what it has connected to."""
-        return self._connection.addresses()
-
-    def upstream_data(self, data: bytes) -> None:
-        """Take answers."""
+    def _answered(self) -> None:
+        """Go on if something has waited for the answers that the client has got."""
         connection = self._connection
-        if connection.closing and not self.upstream.asking:
-            return
-        self._frequent.to_clients_bytes += len(data)
-        own_answer = self.upstream.own_answer
-        if own_answer is None or own_answer.done():
-            # A client that waits for answers is idle only while none come. The gateway's own logins, which repeat on an
-            # unused connection too, do not count as use.
-            connection.last_received = self._loop.time()
-        pieces: list[bytes] = []
-        try:
-            self._take_answers(data, pieces)
-        except RemoteProtocolError as error:
-            self.upstream.give_up_own_answer()
-            connection.write(pieces)
-            connection.end(ConnectionClosed(f"the upstream broker sent an invalid answer: {error}"))
-        except Exception as error:  # noqa: BLE001 - as in `_route`
-            self._connection.fail(error)
-        else:
-            connection.write(pieces)
-            if (
-                self._eof
-                or not connection.reading.wanted
-                or self.upstream.login_due
-                or connection.finishing
-                or connection.retiring
-            ):
-                self._route()  # something has waited for these answers
-
-    def upstream_full(self) -> None:
-        """Take nothing of the client while the upstream does not read."""
-        self.upstream.full = True
-        self._connection.reading.pause()
-
-    def upstream_writable(self) -> None:
-        """Go on."""
-        self.upstream.full = False
-        self._route()
-
-    def upstream_lost(self, reason: str) -> None:
-        """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
-        # A login that waits for its answer fails, and ends the connection itself.
-        if not (self.upstream.give_up_own_answer() or self._connection.closing):
-            self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+        if (
+            self._eof
+            or not connection.reading.wanted
+            or self.upstream.login_due
+            or connection.finishing
+            or connection.retiring
+        ):
+            self._route()
 
     def _candidates(self) -> list[Address]:
         return self._gateway.brokers.candidates(self._broker_id)
-
-    def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
-        """Add what the client is to get to some pieces."""
-        answers = self._answers
-        answers.receive_data(data)
-        while (piece := answers.next()) is not None:
-            if isinstance(piece, Forward):
-                pieces.append(piece.data)
-            elif (own_answer := self.upstream.own_answer) is not None and not own_answer.done():
-                own_answer.set_result(piece.content)
 
     def _advertise(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         self._gateway.brokers.learn(node_id, host, port)

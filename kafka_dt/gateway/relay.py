@@ -1,6 +1,6 @@
 """Logins of a gateway's clients at the cluster itself, each on the connection upstream that is the client's afterwards.
 
-    relay = ClientRelay(connection, side, answers, open_upstream=open_upstream, logins=logins, now_ms=now_ms)
+    relay = ClientRelay(connection, side, open_upstream=open_upstream, logins=logins, now_ms=now_ms)
     connection.authenticator.relay_by(relay)     # from now on `kafka_dt.identity` passes on what a login says
 
 A login again (KIP-368) goes over the same connection, when nothing else is under way there.
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kafka_dt.client.login import Channel
     from kafka_dt.gateway.upstream_side import UpstreamSide
     from kafka_dt.server.connections.connection import ClientConnection
-    from kafka_dt_protocol.rewriting import AnswerStream
 
 
 class LoginsUnderWay:
@@ -66,7 +65,6 @@ class ClientRelay:
     Args:
         connection: the client's.
         side: its way upstream.
-        answers: what comes upstream for it.
         open_upstream: connects without a login; raises as `UpstreamSide.open_for_login`.
         logins: those of all clients.
         now_ms: the clock, milliseconds since the epoch.
@@ -76,7 +74,6 @@ class ClientRelay:
         self,
         connection: ClientConnection,
         side: UpstreamSide,
-        answers: AnswerStream,
         *,
         open_upstream: Callable[[], Awaitable[None]],
         logins: LoginsUnderWay,
@@ -84,7 +81,6 @@ class ClientRelay:
     ) -> None:
         self._connection = connection
         self._side = side
-        self._answers = answers
         self._open_upstream = open_upstream
         self._logins: Final = logins
         self._now_ms = now_ms
@@ -112,7 +108,7 @@ class ClientRelay:
     def channel(self) -> Channel | None:
         """Give what makes requests on the connection of the client's login at the cluster; None if there is none."""
         link = self._side.link
-        return self._side.channel(link, self._answers) if self._opened and link is not None else None
+        return self._side.channel(link) if self._opened and link is not None else None
 
     def lost(self) -> None:
         """Take note that the client has gone."""

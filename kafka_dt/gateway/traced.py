@@ -79,11 +79,11 @@ class TracedForwarding(Forwarding):
         self._under_way: deque[Callable[[str | None], None]] = deque()
         """What ends the spans of the requests whose answers are due, in their order."""
 
-    def upstream_data(self, data: bytes) -> None:
-        """Take answers, and end the spans of those that are whole."""
-        super().upstream_data(data)
+    def _answered(self) -> None:
+        """End the spans of the answers that are whole, and go on."""
         while len(self._under_way) > self._answers.outstanding:
             self._under_way.popleft()(None)
+        super()._answered()
 
     def lost(self) -> None:
         """End the other side as well, and the spans of the requests whose answers are lost."""

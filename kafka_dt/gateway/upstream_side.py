@@ -1,10 +1,11 @@
 """One client's way upstream: the connection that serves this client alone, from its opening to its end.
 
-    way = UpstreamSide(connection, route, connector=connector, now_ms=now_ms)
-    way.open(listener, candidates)      # connects and logs in as the client's principal
+    way = UpstreamSide(connection, route, answered, advertise, connector=connector, now_ms=now_ms)
+    way.open(candidates)                # connects and logs in as the client's principal
+    way.answers.expect(request)         # its answer goes to the client as it comes
     way.pieces.append(piece)            # what is passed on; all of it is written at once
     way.write()
-    way.log_in_again_if_due(answers)    # before the broker ends the session (KIP-368), while no answer is due
+    way.log_in_again_if_due()           # before the broker ends the session (KIP-368), while no answer is due
     way.leave()
 
 What was written needs no answer any more when the client goes, but may be a Produce with acks=0: so a connection that
@@ -21,15 +22,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.client import ConnectionFailed, TokenClientError
 from kafka_dt.gateway.identities import NoIdentity
-from kafka_dt_protocol import ConnectionClosed
+from kafka_dt_protocol import ConnectionClosed, RemoteProtocolError
+from kafka_dt_protocol.rewriting import AnswerStream, Forward
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address
     from kafka_dt.client.login import Channel
     from kafka_dt.gateway.connecting import Connector
-    from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
+    from kafka_dt.gateway.upstream import Exchange, Upstream
     from kafka_dt.server.connections.connection import ClientConnection
-    from kafka_dt_protocol.rewriting import AnswerStream
+    from kafka_dt_protocol.wire.proxy_header import Endpoint
 
 FLUSH_S: Final = 5.0
 """How long an upstream that is left may take for what was written to it."""
@@ -38,11 +40,13 @@ ANSWER_S: Final = 30.0
 
 
 class UpstreamSide:
-    """One client's way upstream.
+    """One client's way upstream: an UpstreamListener.
 
     Args:
         connection: the client's.
         route: goes on with what the client wants, when the way is there or the login is over.
+        answered: is called when answers have gone to the client.
+        advertise: gives the address at which the client reaches a broker, by its id, host and port upstream.
         connector: makes connections.
         now_ms: the clock, milliseconds since the epoch.
     """
@@ -66,6 +70,8 @@ class UpstreamSide:
         self,
         connection: ClientConnection,
         route: Callable[[], None],
+        answered: Callable[[], None],
+        advertise: Callable[[int, str, int], tuple[str, int]],
         *,
         connector: Connector,
         now_ms: Callable[[], int],
@@ -73,6 +79,9 @@ class UpstreamSide:
         self._connection = connection
         self._frequent = connection.services.counts.frequent
         self._route = route
+        self._answered = answered
+        self.answers: Final = AnswerStream(advertise)
+        """What comes upstream for the client."""
         self._connector = connector
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
@@ -80,22 +89,17 @@ class UpstreamSide:
         self._left = False
         self.pieces: list[bytes] = []
 
-    def open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
-        """Connect and log in as the client's principal.
+    def open(self, candidates: Callable[[], list[Address]]) -> None:
+        """Connect and log in as the client's principal; candidates: gives the brokers that will do, best first."""
+        self._begin(self._open(candidates))
 
-        Args:
-            listener: hears what comes.
-            candidates: gives the brokers that will do, best first.
-        """
-        self._begin(self._open(listener, candidates))
-
-    async def open_for_login(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
+    async def open_for_login(self, candidates: Callable[[], list[Address]]) -> None:
         """Connect without a login, which the client is to make on this connection; raises as `Connector.connect`.
 
         It is called off when the client goes.
         """
         connection = self._connection
-        self._opening = self._loop.create_task(self._connector.connect_for_login(candidates, listener))
+        self._opening = self._loop.create_task(self._connector.connect_for_login(candidates, self))
         try:
             upstream = await self._opening
         finally:
@@ -105,17 +109,16 @@ class UpstreamSide:
             raise ConnectionFailed("the client has gone")
         self.link = upstream
 
-    def channel(self, upstream: Upstream, answers: AnswerStream) -> Channel:
+    def channel(self, upstream: Upstream) -> Channel:
         """Give what makes requests of the gateway's own on the connection, while no answer is due."""
-        return upstream.channel(self._exchange(upstream, answers))
+        return upstream.channel(self._exchange(upstream))
 
-    async def ask(self, request: bytes, correlation_id: int, answers: AnswerStream) -> bytes:
+    async def ask(self, request: bytes, correlation_id: int) -> bytes:
         """Send a request of the client while no answer is due, and give the content of its answer.
 
         Args:
             request: whole, with its length.
             correlation_id: of the request.
-            answers: what comes upstream for the client.
 
         Raises:
             EOFError: the connection has ended before.
@@ -125,7 +128,7 @@ class UpstreamSide:
         self.asking = True
         self._frequent.to_cluster_bytes += len(request)
         try:
-            return await self._exchange(self.link, answers, long=True)(correlation_id, request)
+            return await self._exchange(self.link, long=True)(correlation_id, request)
         finally:
             self.asking = False
             if self._left:
@@ -150,11 +153,11 @@ class UpstreamSide:
         if self.link is not None:
             self.link.resume_reading()
 
-    def log_in_again_if_due(self, answers: AnswerStream) -> bool:
+    def log_in_again_if_due(self) -> bool:
         """Begin to log in again if it is time and no answer is due; says whether it is time."""
-        if self.login_due and answers.outstanding == 0 and self.link is not None:
+        if self.login_due and self.answers.outstanding == 0 and self.link is not None:
             self.login_due = False
-            self._begin(self._log_in_again(self.link, answers))
+            self._begin(self._log_in_again(self.link))
             return True
         return self.login_due
 
@@ -176,7 +179,7 @@ class UpstreamSide:
         if self.asking:
             self._stay_for_the_answer()
             return
-        self.give_up_own_answer()
+        self._give_up_own_answer()
         if not at_once:
             self.write()
         link, self.link = self.link, None
@@ -188,13 +191,70 @@ class UpstreamSide:
             link.close()
             self._loop.call_later(FLUSH_S, link.abort)
 
+    # What the connection upstream asks and tells: see `UpstreamListener`
+
+    @property
+    def client_addresses(self) -> tuple[Endpoint | None, Endpoint | None]:
+        """The addresses of the client and of what it has connected to."""
+        return self._connection.addresses()
+
+    def upstream_data(self, data: bytes) -> None:
+        """Take answers."""
+        connection = self._connection
+        if connection.closing and not self.asking:
+            return
+        self._frequent.to_clients_bytes += len(data)
+        own_answer = self.own_answer
+        if own_answer is None or own_answer.done():
+            # A client that waits for answers is idle only while none come. The gateway's own logins, which repeat on an
+            # unused connection too, do not count as use.
+            connection.last_received = self._loop.time()
+        pieces: list[bytes] = []
+        try:
+            self._take_answers(data, pieces)
+        except RemoteProtocolError as error:
+            self._give_up_own_answer()
+            connection.write(pieces)
+            connection.end(ConnectionClosed(f"the upstream broker sent an invalid answer: {error}"))
+        except Exception as error:  # noqa: BLE001 - it must not reach the loop, which would leave the connection hanging
+            connection.fail(error)
+        else:
+            connection.write(pieces)
+            self._answered()
+
+    def upstream_full(self) -> None:
+        """Take nothing of the client while the upstream does not read."""
+        self.full = True
+        self._connection.reading.pause()
+
+    def upstream_writable(self) -> None:
+        """Go on."""
+        self.full = False
+        self._route()
+
+    def upstream_lost(self, reason: str) -> None:
+        """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
+        # A login that waits for its answer fails, and ends the connection itself.
+        if not (self._give_up_own_answer() or self._connection.closing):
+            self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+
+    def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
+        """Add what the client is to get to some pieces."""
+        answers = self.answers
+        answers.receive_data(data)
+        while (piece := answers.next()) is not None:
+            if isinstance(piece, Forward):
+                pieces.append(piece.data)
+            elif (own_answer := self.own_answer) is not None and not own_answer.done():
+                own_answer.set_result(piece.content)
+
     def _stay_for_the_answer(self) -> None:
         if not self._left:
             self._left = True
             self.resume_reading()
-            self._loop.call_later(ANSWER_S, self.give_up_own_answer)
+            self._loop.call_later(ANSWER_S, self._give_up_own_answer)
 
-    def give_up_own_answer(self) -> bool:
+    def _give_up_own_answer(self) -> bool:
         """Let a login that waits for an answer fail, since none can come any more; say whether there is one."""
         own_answer = self.own_answer
         if own_answer is None or own_answer.done():
@@ -222,10 +282,10 @@ class UpstreamSide:
             case _:
                 connection.fail(error)
 
-    async def _open(self, listener: UpstreamListener, candidates: Callable[[], list[Address]]) -> None:
+    async def _open(self, candidates: Callable[[], list[Address]]) -> None:
         connection = self._connection
         client = connection.authenticator
-        upstream = await self._connector.connect(client.principal, candidates, listener, client.token_id)
+        upstream = await self._connector.connect(client.principal, candidates, self, client.token_id)
         if connection.closing:
             upstream.abort()
             return
@@ -239,18 +299,18 @@ class UpstreamSide:
             seconds = max(0, upstream.login_due_ms - self._now_ms()) / 1000
             self.login_timer = self._loop.call_later(seconds, self.log_in_when_drained)
 
-    async def _log_in_again(self, upstream: Upstream, answers: AnswerStream) -> None:
-        exchange = self._exchange(upstream, answers)
+    async def _log_in_again(self, upstream: Upstream) -> None:
+        exchange = self._exchange(upstream)
         client = self._connection.authenticator
         await self._connector.log_in_again(client.principal, upstream, exchange, client.token_id)
         self._log_in_later(upstream)
 
-    def _exchange(self, upstream: Upstream, answers: AnswerStream, *, long: bool = False) -> Exchange:
+    def _exchange(self, upstream: Upstream, *, long: bool = False) -> Exchange:
         async def exchange(correlation_id: int, request: bytes) -> bytes:
             if self.link is not upstream:
                 raise EOFError  # left: no answer would come
             self.own_answer = self._loop.create_future()
-            answers.expect_own(correlation_id, long=long)
+            self.answers.expect_own(correlation_id, long=long)
             upstream.write(request)
             return await self.own_answer
 

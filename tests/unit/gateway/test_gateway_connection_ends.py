@@ -161,7 +161,7 @@ async def test_a_client_that_goes_while_its_way_upstream_is_looked_for_leaves_no
 
 async def test_an_upstream_that_comes_though_it_was_called_off_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = GatewayShell()
-    upstream = FakeUpstream(shell.forwarding)
+    upstream = FakeUpstream(shell.forwarding.upstream)
 
     async def connect(*_: Any) -> FakeUpstream:
         with suppress(asyncio.CancelledError):
