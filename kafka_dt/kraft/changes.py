@@ -11,7 +11,8 @@ believed only when a proof says so, too; otherwise the node asks again. For the 
 deletion at once may bring the token back: then the worker that has deleted it deletes it again.
 
 A broker that hangs must not keep a stolen token alive. So a deletion that a broker does not answer goes to another one,
-too. Other changes do not: done late, they could undo what came after them.
+too. Other changes do not: done late, they could undo what came after them. They wait for that broker, and a deletion
+does not wait for them: some connections are for deletions alone.
 
 A change that ends a token sooner is told to the other nodes, over whichever connection it was made.
 
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 CONNECTIONS: Final = 8
-"""How many changes a worker has under way at once, each on a connection of its own."""
+"""How many changes a worker has under way at once, each on a connection of its own, besides deletions."""
+DELETIONS: Final = 8
+"""How many deletions it has under way at once."""
 DELETION_PATIENCE_S: Final = (5.0, 10.0, 15.0)
 """How long a deletion waits for one broker before it goes to the next one, in seconds: together a request's timeout."""
 MAX_ATTEMPTS: Final = 10
@@ -74,15 +77,19 @@ class Connections:
         self._make = make
         self._idle: list[ClientSession] = []
         self._places = asyncio.Semaphore(CONNECTIONS)
+        self._for_deletions = asyncio.Semaphore(DELETIONS)
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
+    async def one(self, *, deletes: bool = False) -> AsyncIterator[Connection]:
         """Give a connection that no other task uses.
+
+        Args:
+            deletes: whether it is for a deletion, which waits for no other change.
 
         Raises:
             StoreUnavailable: the cluster cannot be asked, or the outcome of what was asked is not known.
         """
-        async with self._places:
+        async with self._for_deletions if deletes else self._places:
             session = self._idle.pop() if self._idle else self._make()
             try:
                 with _unavailable():
@@ -202,7 +209,7 @@ class ClusterChanges:
         assert stored.hmac is not None  # noqa: S101 - a cluster tells the HMAC of each token
         with suppress(StoreUnavailable, client.RequestRefused):
             try:
-                async with self._connections.one() as connection:
+                async with self._connections.one(deletes=True) as connection:
                     await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
                 self._tell(stored.token.token_id, stored.hmac, None)
             except client.TokenOwnerMismatch:
@@ -213,7 +220,7 @@ class ClusterChanges:
     async def _send(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
         """Send a change, as the client itself or as the gateway, and tell its outcome; raises client.TokenNotFound."""
         token_id = held.token.token_id
-        deleted = not isinstance(change, Renewal) and change.period_ms < 0
+        deleted = _deletes(change)
         try:
             if deleted and own is None:
                 expiry_timestamp_ms = await self._delete(held, change)
@@ -267,7 +274,7 @@ class ClusterChanges:
         raise StoreUnavailable(reason)
 
     async def _request(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
-        async with self._connection(own) as connection:
+        async with self._connection(own, deletes=_deletes(change)) as connection:
             return await requests.change(connection, held.hmac, change)
 
     def _own_connection(self, token: Token, change: Change) -> OwnConnection | None:
@@ -291,10 +298,10 @@ class ClusterChanges:
         raise TokenOwnerMismatch(change.requester)
 
     @asynccontextmanager
-    async def _connection(self, own: OwnConnection | None) -> AsyncIterator[Channel]:
+    async def _connection(self, own: OwnConnection | None, *, deletes: bool = False) -> AsyncIterator[Channel]:
         """Give the client's own connection, else one of the gateway's; raises as `Connections.one`."""
         if own is None:
-            async with self._connections.one() as connection:
+            async with self._connections.one(deletes=deletes) as connection:
                 yield self._traced(connection)
             return
         with _unavailable():
@@ -302,6 +309,10 @@ class ClusterChanges:
 
     def _traced(self, channel: Channel) -> Channel:
         return channel if self._spans is None else TracedChannel(channel, self._spans)
+
+
+def _deletes(change: Change) -> bool:
+    return isinstance(change, Expiry) and change.period_ms < 0
 
 
 def _in_the_domain(refusal: client.RequestRefused) -> TokenError:

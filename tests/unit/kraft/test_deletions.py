@@ -10,6 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.kraft import changes
+from kafka_dt.kraft.changes import CONNECTIONS
 from kafka_dt.tokens import (
     Expiry,
     NewToken,
@@ -63,6 +64,25 @@ async def test_a_deletion_that_no_broker_answers_fails(worker: Worker, monkeypat
     with pytest.raises(StoreUnavailable, match="no broker has answered"):
         await worker.change(held, Expiry(ALICE, -1))
     assert worker.cache.get(held.token.token_id) == held
+
+
+async def test_a_deletion_does_not_wait_for_other_changes_that_a_broker_leaves_without_an_answer(
+    worker: Worker,
+) -> None:
+    held = await worker.holds()
+    answered = asyncio.Event()
+    worker.hanging.append(answered)
+    worker.cluster.server.scripts[CREATE] = lambda *_: answered.wait()
+    creates = [asyncio.create_task(worker.changes.create(NewToken(ALICE, ALICE, (), -1))) for _ in range(CONNECTIONS)]
+    requests = worker.cluster.server.record(CREATE)
+    while len(requests) < CONNECTIONS:  # noqa: ASYNC110 - a condition about a list has no event
+        await asyncio.sleep(0.01)
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1))
+    assert not any(each.done() for each in creates)
+    for each in creates:
+        each.cancel()
+    await asyncio.gather(*creates, return_exceptions=True)
 
 
 async def test_a_renewal_is_sent_to_one_broker_only(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
