@@ -21,6 +21,7 @@ import pytest
 from benchmarks.generator import LoadGenerator, compile_load
 from kafka_dt.client import TokenClient
 from tests.interop.clients.programs import CLIENTS, Program, ToolchainMissing
+from tests.interop.kdc import Kdc, missing
 from tests.support.brokers.broker import USERS, Broker
 from tests.support.identity.tls_listeners import TlsListeners
 from tests.support.java.jvm import Java, JavaMissing, find_java
@@ -213,6 +214,15 @@ def program_of() -> Callable[[str], Program]:
             unavailable(missing)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """A KDC with an empty realm."""
+    if wanted := missing():
+        unavailable(f"Kerberos needs {wanted}")
+    with Kdc(tmp_path_factory.mktemp("kdc")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

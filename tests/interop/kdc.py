@@ -2,7 +2,8 @@
 
     with Kdc(folder) as kdc:
         kdc.environment                      # KRB5_CONFIG, for programs that use Kerberos
-        kdc.keytab("kafka/localhost")        # a principal with a random key, and a file with that key
+        keytab = kdc.keytab(SERVICE)         # a principal with a random key, and a file with that key
+        accepting(keytab)                    # the settings of a server that takes Kerberos
 
 Nothing of the machine's own Kerberos is read or written. The programs are Debian's packages krb5-kdc, krb5-admin-server
 and krb5-user; `missing()` tells which are not there.
@@ -26,6 +27,10 @@ from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 
 REALM = "KAFKA-DT.TEST"
+SERVICE = "kafka/localhost"
+MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
+RULES = "RULE:[1:$1](svc-.*)s/svc-(.*)/$1/, RULE:[2:$1.$2](.*[.]admin)/L, DEFAULT"
 _PROGRAMS = {"krb5kdc": "krb5-kdc", "kdb5_util": "krb5-kdc", "kadmin.local": "krb5-admin-server", "kinit": "krb5-user"}
 # Debian keeps some of them where only root looks.
 _PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
@@ -71,6 +76,15 @@ def missing() -> str:
     if importlib.util.find_spec("gssapi") is None:
         wanted.append("the Python package gssapi (the extra `kerberos`)")
     return " and ".join(wanted)
+
+
+def accepting(keytab: Path, principal: str = SERVICE) -> dict[str, object]:
+    """The settings of a server that takes Kerberos at SASL_PLAINTEXT, besides the list of its mechanisms."""
+    return {
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.principal.to.local.rules": RULES,
+        JAAS: f'{MODULE} required useKeyTab="true" storeKey="true" keyTab="{keytab}" principal="{principal}";',
+    }
 
 
 class Kdc:

@@ -16,8 +16,7 @@ import kafka
 import pytest
 
 from kafka_dt.jaas import LoginModule
-from tests.interop.conftest import unavailable
-from tests.interop.kdc import REALM, Kdc, missing
+from tests.interop.kdc import JAAS, MODULE, REALM, SERVICE, Kdc, accepting
 from tests.support.java.properties import SCRAM_MECHANISMS, ClientConfig, kerberos, token, write_properties
 from tests.support.java.reference_client import JavaClientError, ReferenceClient
 from tests.support.nodes.audit import AuditFolder
@@ -26,31 +25,16 @@ from tests.support.processes.process import ProcessFailed
 from tests.support.processes.waiting import again_if_lost
 
 OwnServer = Callable[..., KafkaDt]
-SERVICE = "kafka/localhost"
-MODULE = "com.sun.security.auth.module.Krb5LoginModule"
-JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
-RULES = "RULE:[1:$1](svc-.*)s/svc-(.*)/$1/, RULE:[2:$1.$2](.*[.]admin)/L, DEFAULT"
-
-
-@pytest.fixture(scope="module")
-def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    if wanted := missing():
-        unavailable(f"Kerberos needs {wanted}")
-    with Kdc(tmp_path_factory.mktemp("kdc")) as running:
-        yield running
 
 
 def kerberos_properties(zookeeper: str, keytab: Path, principal: str = SERVICE) -> dict[str, object]:
     """The settings of a server that takes Kerberos and tokens."""
     others = {key: value for key, value in server_properties(zookeeper).items() if not key.startswith("listener.name.")}
-    jaas = f'{MODULE} required useKeyTab="true" storeKey="true" keyTab="{keytab}" principal="{principal}";'
-    return others | {
-        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-        "sasl.enabled.mechanisms": "GSSAPI,SCRAM-SHA-256,SCRAM-SHA-512",
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.kerberos.principal.to.local.rules": RULES,
-        JAAS: jaas,
-    }
+    return (
+        others
+        | accepting(keytab, principal)
+        | {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI,SCRAM-SHA-256,SCRAM-SHA-512"}
+    )
 
 
 @pytest.fixture(scope="module")

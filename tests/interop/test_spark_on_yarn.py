@@ -13,8 +13,8 @@ import pytest
 
 from kafka_dt.client import TokenClient
 from tests.interop.conftest import unavailable
-from tests.interop.kdc import REALM, Kdc, missing
-from tests.interop.test_kerberos import SERVICE, kerberos_properties
+from tests.interop.kdc import REALM, SERVICE, Kdc
+from tests.interop.test_kerberos import kerberos_properties
 from tests.interop.yarn import Yarn
 from tests.support.brokers.broker import USERS, Broker
 from tests.support.docs.documents import blocks
@@ -26,15 +26,6 @@ from tests.support.spark.submit import documented, program_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 PAGE = "docs/spark.md"
-
-
-@pytest.fixture
-def kdc(tmp_path: Path) -> Iterator[Kdc]:
-    if wanted := missing():
-        unavailable(f"Kerberos needs {wanted}")
-    (tmp_path / "kdc").mkdir()
-    with Kdc(tmp_path / "kdc") as running:
-        yield running
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ The tests of this folder are run one after the other, whatever the order of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -59,23 +59,36 @@ def cluster(java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.Tem
 @pytest.fixture(scope="package")
 def nodes(cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Gateway]]:
     """Two nodes of two workers; the second one relays logins with a password."""
+    with two_nodes(cluster, tmp_path_factory) as running:
+        yield running
+
+
+@contextmanager
+def two_nodes(cluster: KraftCluster, folders: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Gateway]]:
+    """Start two nodes; the second one relays logins with a password."""
     with ExitStack() as stack:
-        one = started(stack, cluster, tmp_path_factory, "one")
+        one = started(stack, cluster, folders, "one")
         relaying = {IDENTITY: "relay", "listener.name.sasl_plaintext.plain.sasl.jaas.config": None}
-        other = started(stack, cluster, tmp_path_factory, "other", **relaying)
+        other = started(stack, cluster, folders, "other", **relaying)
         yield one, other
     for node in (one, other):
         node.check_log()
 
 
 def started(
-    stack: ExitStack, cluster: KraftCluster, folders: pytest.TempPathFactory, name: str, **settings: object
+    stack: ExitStack,
+    cluster: KraftCluster,
+    folders: pytest.TempPathFactory,
+    name: str,
+    environment: Mapping[str, str] | None = None,
+    /,
+    **settings: object,
 ) -> Gateway:
     """Start a node; further settings by their names, None takes one away."""
     base = free_ports(PORTS)
     properties = upstream_store_properties(cluster, base) | settings
     present = {key: value for key, value in properties.items() if value is not None}
-    node = stack.enter_context(Gateway(folders.mktemp(name), present, name=name))
+    node = stack.enter_context(Gateway(folders.mktemp(name), present, name=name, environment=environment))
     node.port_base = base
     return node
 

@@ -1,6 +1,7 @@
 """Every client of the interop suite at two nodes that serve a cluster's tokens, with a token that the other node made.
 
-These are the tests of tests/interop/gateway, in front of one broker and with its own tokens.
+These are the tests of tests/interop/gateway, in front of three brokers, which are the controllers as well, and with
+their own tokens.
 """
 
 from __future__ import annotations
@@ -32,14 +33,35 @@ from tests.interop.gateway.test_gateway_spark import (
     test_a_batch_has_its_token_in_the_options_and_spark_shows_it_nowhere,  # noqa: F401
     topics,  # noqa: F401 - a fixture
 )
+from tests.interop.kraft.conftest import two_nodes
 from tests.interop.kraft.test_kraft_nodes import Nodes
 from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import Operator
+from tests.support.java.jvm import Java
+from tests.support.java.maven import Classpath
 from tests.support.java.records_client import RecordsClient
 from tests.support.java.tools import KafkaTools
 from tests.support.nodes.gateway import Gateway
 
 pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def cluster(java: Java, kraft_classpath: Classpath, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KraftCluster]:
+    """Three brokers; alice may use topics, groups and transactional ids that begin with her name."""
+    folder = tmp_path_factory.mktemp("kraft-clients")
+    with KraftCluster(folder, java=java, classpath=kraft_classpath, brokers=3, controllers=3) as running:
+        operator = Operator(running)
+        for resource in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID):
+            operator.allow("alice", resource, "alice-", PatternType.PREFIXED)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def nodes(cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Two nodes of two workers; the second one relays logins with a password."""
+    with two_nodes(cluster, tmp_path_factory) as running:
+        yield running
 
 
 @pytest.fixture(params=[0, 1], ids=["one", "other"])
@@ -55,24 +77,16 @@ def alice(nodes: Nodes, gateway: Gateway) -> DelegationToken:
     return other.make_token("alice")
 
 
-@pytest.fixture(scope="module")
-def operator(cluster: KraftCluster) -> Operator:
-    """Who lets alice use transactional ids that begin with her name, too."""
-    operator = Operator(cluster)
-    operator.allow("alice", ResourceType.TRANSACTIONAL_ID, "alice-", PatternType.PREFIXED)
-    return operator
-
-
 @pytest.fixture
-def make_topic(operator: Operator) -> Callable[..., str]:
-    """Makes a topic of alice's with as many partitions as leaders are named; the one broker leads all of them."""
-    return lambda *leaders: operator.make_topic(f"alice-{uuid.uuid4().hex}", *(1 for _ in leaders))
+def make_topic(cluster: KraftCluster) -> Callable[..., str]:
+    """Makes a topic of alice's with a partition for each leader it is given."""
+    return lambda *leaders: Operator(cluster).make_topic(f"alice-{uuid.uuid4().hex}", *leaders, replicas=2)
 
 
 @pytest.fixture
 def topic(make_topic: Callable[..., str]) -> str:
     """A topic of alice's with two partitions."""
-    return make_topic(1, 2)
+    return make_topic(2, 3)
 
 
 @pytest.fixture

@@ -155,11 +155,12 @@ async def test_a_record_of_a_writer_who_does_not_know_the_token_ends_nothing(
         for forged in (Revocation.of(made.token_id, b"a guess", None).encode(), b"no message"):
             await producer.send_and_wait(TOPIC, forged)
         await expire(node.client("alice"), revoked)
-        async with asyncio.timeout(KNOWN_WITHIN_S):
-            values = [(await consumer.getone()).value for _ in range(3)]
-    told = json.loads(values[-1])
-    assert (told["token_id"], told["end_timestamp"]) == (revoked.token_id, None)
-    assert revoked.hmac_base64 not in values[-1].decode()
+        async with asyncio.timeout(on_this_machine(KNOWN_WITHIN_S)):
+            value = b""
+            while revoked.token_id.encode() not in value:
+                value = (await consumer.getone()).value
+    assert json.loads(value)["end_timestamp"] is None
+    assert revoked.hmac_base64 not in value.decode()
     await asyncio.to_thread(eventually, lambda: not accepts(other, revoked), WITHIN_S)
     await asyncio.to_thread(connection.ask, METADATA, 1, topics=())
     connection.close()

@@ -98,7 +98,7 @@ async def test_a_token_of_a_broker_logs_in_at_every_node_with_clients_that_send_
 
 def _produce_with_kafka_python(node: Gateway, made: DelegationToken) -> None:
     producer = kafka.KafkaProducer(**node.settings(made, "kafka-python"))
-    assert producer.send(TOPIC, b"by a token of a broker").get(KNOWN_WITHIN_S).partition == 0
+    assert producer.send(TOPIC, b"by a token of a broker").get(on_this_machine(KNOWN_WITHIN_S)).partition == 0
     producer.close()
 
 
@@ -224,7 +224,7 @@ async def test_a_client_whose_login_is_relayed_asks_for_tokens_with_its_own_righ
         for each in (made, alone):
             await alice.expire(each.hmac)
     left = {made.token_id: made}
-    async with at_brokers(cluster, GATEWAY) as gateway, asyncio.timeout(KNOWN_WITHIN_S):
+    async with at_brokers(cluster, GATEWAY) as gateway, asyncio.timeout(on_this_machine(KNOWN_WITHIN_S)):
         while {made.token_id, alone.token_id} & left.keys():
             left = {each.token_id: each for each in await gateway.describe()}
     assert left[carols.token_id].renewers == (f"User:{GATEWAY}",)
