@@ -117,17 +117,17 @@ def verify(**given: Any) -> None:
 @click.command()
 @_job_options(writes=True)
 @filter_options
-@click.option(
-    "--all", "--yes", "confirmed", is_flag=True, help="Do not ask, even if there is no filter and every token ends."
-)
-def expire(*, selected: TokenFilter, dry_run: bool, confirmed: bool, **given: Any) -> None:
+@click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
+@click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
+def expire(*, selected: TokenFilter, dry_run: bool, everything: bool, confirmed: bool, **given: Any) -> None:
     """End all tokens, or those of an owner, of a renewer, or issued before a time.
 
-    Several owners, or renewers, mean any of them; different filters must all hold. The owner of an unreadable token is
+    Several owners, or renewers, mean any of them; different filters must all hold. Without a filter the command ends
+    every token; it asks before, and a script must say --all (--yes is not enough). The owner of an unreadable token is
     unknown: with a filter the command leaves and counts the token, without one the token counts as failed.
     """
-    if not (dry_run or confirmed):
-        confirm_all(selected)
+    if not (dry_run or everything):
+        confirm_all(selected, said_yes=confirmed)
     _Work(ExpiryRun(dry_run=dry_run), JobKind.EXPIRE, selected=selected, **given).do()
 
 

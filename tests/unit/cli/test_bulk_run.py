@@ -172,6 +172,13 @@ def test_wrong_usage_of_revoke_exits_with_2(arguments: list[str], message: str) 
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("said", [[], ["--yes"]])
+def test_a_distributed_run_ends_every_token_only_if_a_script_says_all(said: list[str]) -> None:
+    result = CliRunner().invoke(main, ["pipeline", "expire", "--override", "zookeeper.connect=127.0.0.1:1", *said])
+    assert result.exit_code == 2
+    assert "say --all" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [
