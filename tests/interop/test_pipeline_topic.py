@@ -9,14 +9,17 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import aiokafka
 import pytest
 
-from kafka_dt.audit import AuditEvent
+from kafka_dt.audit import AuditEvent, EventType, Outcome
 from kafka_dt.audit.encoding import encode
 from kafka_dt.client import DelegationToken, TokenClient, settings
 from kafka_dt.files import replace_file
@@ -33,6 +36,16 @@ pytestmark = pytest.mark.spark
 ALICE: Final = plain("alice", USERS["alice"])
 TOPIC: Final = "kafka-dt-audit"
 TIMEOUT_S: Final = 150.0
+DAY_MS: Final = 86_400_000
+GUESS: Final = AuditEvent(
+    id="guess",
+    time=0,
+    node="node-1-0",
+    type=EventType.LOGIN,
+    outcome=Outcome.REFUSED,
+    reason="unknown_token",
+    mechanism="SCRAM-SHA-256",
+)
 
 
 def ask(broker: Broker, request: Callable[[TokenClient], object]) -> object:
@@ -82,9 +95,8 @@ class TopicIngest:
         return False
 
 
-@contextmanager
-def ingesting(java_home: str, folder: Path, login: Path) -> Iterator[TopicIngest]:
-    """Run it on one thread; it fetches Spark's Kafka source as it does for a user, into a cache that is kept."""
+def a_command(name: str, folder: Path, topic: str, login: Path) -> list[str]:
+    """Give a command on one thread, which fetches Spark's Kafka source into a cache that is kept."""
     configuration = {
         **QUICK_SPARK,
         "spark.sql.shuffle.partitions": "1",
@@ -96,10 +108,14 @@ def ingesting(java_home: str, folder: Path, login: Path) -> Iterator[TopicIngest
     if own := os.environ.get("KAFKA_DT_IVY_SETTINGS"):
         configuration["spark.jars.ivySettings"] = own
     (folder / "spark-events").mkdir()
-    command = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline", "ingest", "--output=json"]
-    command += ["--table", str(folder / "table"), "--from-topic", TOPIC, "--command-config", str(login)]
-    command += ["--interval=200ms", "--master=local[1]", "--late-after=off"]
-    command += options(configuration)
+    command = [str(Path(sys.executable).with_name("kafka-dt")), "pipeline", name, "--output=json", "--master=local[1]"]
+    command += ["--table", str(folder / "table"), "--from-topic", topic, "--command-config", str(login)]
+    return command + options(configuration)
+
+
+@contextmanager
+def ingesting(java_home: str, folder: Path, login: Path) -> Iterator[TopicIngest]:
+    command = [*a_command("ingest", folder, TOPIC, login), "--interval=200ms", "--late-after=off"]
     with ChildProcess("ingest", command, folder / "ingest.log", {"JAVA_HOME": java_home}) as process:
         yield TopicIngest(process, folder)
 
@@ -142,6 +158,36 @@ def test_a_topic_is_ingested_with_a_token_that_is_replaced(
     assert "Traceback" not in output
     for token in (first, second):
         assert_secret_is_nowhere(token, tmp_path, besides=login)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("spark_jars")
+def test_a_first_watch_begins_with_what_was_produced_within_its_last_day(
+    kafka_39: KafkaTools, broker: Broker, tmp_path: Path
+) -> None:
+    """All events are of now, so a watch that read the older records would tell of their guesses too."""
+    topic, login = "watched", tmp_path / "client.properties"
+    login.write_text("".join(f"{key}={value}\n" for key, value in {**ALICE, "bootstrap.servers": broker.sasl}.items()))
+    now_ms = time.time_ns() // 1_000_000
+
+    async def produce() -> None:
+        account = {"sasl_plain_username": "alice", "sasl_plain_password": USERS["alice"]}
+        wire = {"bootstrap_servers": broker.sasl, "security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+        async with aiokafka.AIOKafkaProducer(**wire, **account) as producer:
+            for address, produced_ms in (("192.0.2.1", now_ms - 3 * DAY_MS), ("192.0.2.2", now_ms)):
+                for number in range(8):
+                    guess = replace(
+                        GUESS, id=f"{address}-{number}", time=now_ms, client_address=address, token_id=f"x{number}"
+                    )
+                    await producer.send_and_wait(topic, encode(guess).rstrip(), timestamp_ms=produced_ms)
+
+    asyncio.run(produce())
+    java_home = str(kafka_39.java.executable.resolve().parent.parent)
+    command = [*a_command("watch", tmp_path, topic, login), "--once", "--to", str(tmp_path / "watch")]
+    with ChildProcess("watch", command, tmp_path / "watch.log", {"JAVA_HOME": java_home}) as process:
+        assert process.wait(TIMEOUT_S) == 0, process.output()
+        cases = [json.loads(line) for line in re.findall(r"^{.*}$", process.output(), re.MULTILINE)]
+    assert [case["addresses"] for case in cases] == [["192.0.2.2"]]
 
 
 def assert_secret_is_nowhere(token: DelegationToken, folder: Path, *, besides: Path) -> None:

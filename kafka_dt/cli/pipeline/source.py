@@ -58,16 +58,29 @@ class Source:
         """Whether it is a topic."""
         return self.topic is not None
 
-    def lines(self) -> LineSource:
-        """Make the source."""
-        from kafka_dt.pipeline.ingest import FileSource, TopicSource  # noqa: PLC0415 - pyspark is an extra
+    def lines(self, *, batch: int | None = None, begin_ms: int | None = None) -> LineSource:
+        """Make the source.
 
+        Args:
+            batch: how many events are one batch: of a topic at most, of files about.
+            begin_ms: when a topic's records that are read first were produced; None = the first ones.
+        """
+        from kafka_dt.pipeline.ingest import FileSource, TopicSource  # noqa: PLC0415 - pyspark is an extra
+        from kafka_dt.pipeline.ingest.sources import BATCH_BYTES, BATCH_RECORDS, DEFAULT_CLUSTER  # noqa: PLC0415
+
+        records = BATCH_RECORDS if batch is None else batch
         if self.topic is not None:
-            return TopicSource(self.topic, self.bootstrap_server, self.command_config, skips_lost=self.skip_lost)
+            return TopicSource(
+                self.topic,
+                self.bootstrap_server,
+                self.command_config,
+                skips_lost=self.skip_lost,
+                batch_records=records,
+                begin_ms=begin_ms,
+            )
         assert self.directory is not None  # noqa: S101 - one of the two was given
-        if self.cluster_id is None:
-            return FileSource(self.directory)
-        return FileSource(self.directory, self.cluster_id)
+        batch_bytes = BATCH_BYTES * records // BATCH_RECORDS
+        return FileSource(self.directory, self.cluster_id or DEFAULT_CLUSTER, batch_bytes)
 
 
 def source_options(command: Callable[..., None]) -> Callable[..., None]:

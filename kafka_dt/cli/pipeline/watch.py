@@ -214,7 +214,7 @@ def watch(
     from kafka_dt.pipeline.report.suppressions import load_suppressions  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
     from kafka_dt.pipeline.watch.keeping import Keeper  # noqa: PLC0415
-    from kafka_dt.pipeline.watch.stream import Watch, WatchSettings  # noqa: PLC0415
+    from kafka_dt.pipeline.watch.stream import BATCH_RECORDS, Watch, WatchSettings  # noqa: PLC0415
 
     named = () if networks is None else load_networks(networks)
     kinds = [sign.kind for sign in SIGNS]
@@ -236,10 +236,11 @@ def watch(
         work = Watch(
             spark,
             Table(table),
-            source.lines(),
+            # Nodes may write events some time after they happened, but hardly before.
+            source.lines(batch=BATCH_RECORDS, begin_ms=_now_ms() - since),
             settings,
             keeper,
-            now_ms=lambda: time.time_ns() // 1_000_000,
+            now_ms=_now_ms,
             heard=lambda events: step.now(f"Watching: {events:,} events, {counted(keeper.open_cases, 'open case')}"),
         )
         with _interrupted_by(work) as interrupted:
@@ -250,6 +251,10 @@ def watch(
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _writer(output: Output) -> Callable[[Case], None]:

@@ -120,7 +120,7 @@ class FileSource:
 
 @dataclass(slots=True)
 class TopicSource:
-    """A topic, from its beginning."""
+    """A topic."""
 
     topic: str
     bootstrap_servers: str | None
@@ -129,6 +129,10 @@ class TopicSource:
     """A file of Kafka's client properties; None = no login."""
     skips_lost: bool = field(default=False, kw_only=True)
     """Whether to pass over records that were deleted before they were read; otherwise they are an error."""
+    batch_records: int = field(default=BATCH_RECORDS, kw_only=True)
+    """How many of them are one batch, at most."""
+    begin_ms: int | None = field(default=None, kw_only=True)
+    """Where the first run begins: at the first record that was produced then or later; None = at the first one."""
     _seen: Stamp = field(default=None, init=False, repr=False)
     _cluster_id: str | None = field(default=None, init=False, repr=False)
 
@@ -163,12 +167,15 @@ class TopicSource:
         """
         options = {f"kafka.{key}": value for key, value in self._client_properties().items()}
         spark.conf.set("spark.sql.redaction.options.regex", _REDACTED_OPTIONS)
+        begin = {"startingOffsets": "earliest"}
+        if self.begin_ms is not None:
+            # A partition that has nothing as new as that begins with what comes next.
+            begin = {"startingTimestamp": str(self.begin_ms), "startingOffsetsByTimestampStrategy": "latest"}
         records = (
             spark.readStream.format("kafka")
-            .options(**options)
+            .options(**options, **begin)
             .option("subscribe", self.topic)
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", BATCH_RECORDS)
+            .option("maxOffsetsPerTrigger", self.batch_records)
             .option("groupIdPrefix", GROUP_PREFIX)
             .option("failOnDataLoss", str(not self.skips_lost).lower())
             .load()

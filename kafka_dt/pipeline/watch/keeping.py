@@ -55,7 +55,7 @@ class Keeper:
     deliver: Deliver = lambda _cases: True
     responder: Responder | None = None
     told: Callable[[Case], None] = lambda _case: None
-    """Is called with each case that has a new finding."""
+    """Is called with each case that has a new finding; a theft that goes on is none."""
     suppressions: Sequence[Suppression] = ()
     metrics: Path | None = None
     """A file for Prometheus."""
@@ -65,6 +65,8 @@ class Keeper:
     _untold: bool = False
     _tended: datetime = EPOCH
     _crowds: Mapping[str, int] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    """The ids of the findings that `told` was called with."""
 
     def load(self) -> None:
         """Read the state.
@@ -74,8 +76,10 @@ class Keeper:
         """
         self.state = State.of(self.path)
         self._untold = True  # the last run may have ended before it told
+        shown = self._shown(self.state.findings.values())
+        self._known = set(map(finding_id, shown))
         if self.responder is not None:
-            self.responder.resume(self._shown(self.state.findings.values()))
+            self.responder.resume(shown)
 
     def take(self, rows: Iterable[Seen], habits: Habits, series: str, number: int) -> None:
         """Judge a batch and act on it, unless the state has it already."""
@@ -88,12 +92,13 @@ class Keeper:
         if shown and self.responder is not None:
             self.responder.respond(shown)
         state.series, state.batch = series, number
-        state.forget(self.now())
+        self._forget(self.now())
         cases = self._counted()
-        new = {finding_id(each) for each in shown}
+        new = set(map(finding_id, shown)) - self._known
         for case in cases:
             if not new.isdisjoint(sighting.id for sighting in case.sightings):
                 self.told(case)
+        self._known |= new
         if shown:
             self._tell(cases)
         state.save(self.path)
@@ -106,7 +111,7 @@ class Keeper:
         self._tended = now
         if self.responder is not None:
             self.responder.again()
-        self.state.forget(now)
+        self._forget(now)
         cases = self._counted()
         if self._untold:
             self._tell(cases)
@@ -115,6 +120,11 @@ class Keeper:
         """Form the open cases, the most urgent first."""
         shown = self._shown(self.state.findings.values())
         return form_cases(sightings(shown, SIGNS, self.table), self._crowds)
+
+    def _forget(self, now: datetime) -> None:
+        """Forget what is over, and that it was told."""
+        self.state.forget(now)
+        self._known.intersection_update(self.state.findings)
 
     def _counted(self) -> tuple[Case, ...]:
         """Form the open cases, and tell how many there are."""

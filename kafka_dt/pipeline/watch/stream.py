@@ -50,6 +50,9 @@ _SMALL_BATCHES: Final = {
 }
 """The settings of the stream's own session: compiling the plan of some thousand lines costs more than reading them."""
 _HOUR_MS: Final = 3_600_000
+BATCH_RECORDS: Final = 50_000
+"""How many events a source should give in a batch. An alert comes when its batch is done, and what came while the watch
+was away, or learned, would otherwise be one batch of an hour's events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from kafka_dt.audit import EventType
 from kafka_dt.client import ConnectionFailed
+from kafka_dt.pipeline.alerts import Alert, Delivery, Memory
+from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.watch.keeping import AGAIN, Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
+from kafka_dt.pipeline.watch.seen import Seen
 from kafka_dt.pipeline.watch.state import KEPT
-from tests.unit.pipeline.watch.days import NOON, company, thief
+from tests.unit.pipeline.watch.days import ELSEWHERE, NOON, company, row, thief
+
+OFTEN = [thief(minutes=minutes) for minutes in (0, 5, 90)]
+GUESSER = "198.51.100.9"
+GUESS: Mapping[str, Any] = {"reason": "unknown_token", "address": GUESSER, "wide": ELSEWHERE}
+DAY_MINUTES = 24 * 60
+
+
+class Team:
+    """A watch and those that it tells, over restarts of the watch."""
+
+    name, key, digest = "team", "team:1", False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now = NOON
+        self.batch = 0
+        self.printed: list[tuple[str, ...]] = []
+        self.sent: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        """Start a watch, in the place of the one before."""
+        self.watch = Keeper(
+            path=self.folder / "watch.json",
+            table="t",
+            now=lambda: self.now,
+            deliver=self._deliver,
+            told=lambda case: self.printed.append(tuple(each.finding.subject for each in case.sightings)),
+        )
+        self.watch.load()
+
+    def see(self, *rows: Seen) -> None:
+        """Give a batch to the watch, at the time of its last event."""
+        self.batch += 1
+        self.now = max(self.now, *(row.last_seen for row in rows))
+        self.watch.take(rows, company(), "s", self.batch)
+
+    def send(self, alerts: Sequence[Alert]) -> None:
+        """Take alerts, as a destination does."""
+        self.sent += [one.finding.subject for alert in alerts for one in alert.new]
+
+    def _deliver(self, cases: Sequence[Case]) -> bool:
+        memory = Memory.of(self.folder / "alerts.json")
+        delivery = Delivery(memory, now=self.now, sleep=lambda _s: None, pauses_s=())
+        return not delivery.deliver(cases, [self], "low")
+
+
+def test_a_theft_is_told_once_however_long_it_goes_on(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    for use in OFTEN:
+        team.see(use)
+    team.start()
+    team.see(thief(minutes=DAY_MINUTES))
+    assert (team.printed, team.sent) == ([("t-etl",)], ["t-etl"])
+    # A case closes when nothing happens for some days; one that opens again is printed, but the team was alerted.
+    team.now += KEPT + timedelta(hours=1)
+    team.watch.tend()
+    assert team.watch.open_cases == 0
+    team.see(thief(minutes=(team.now - NOON) / timedelta(minutes=1)))
+    assert (team.printed, team.sent) == ([("t-etl",)] * 2, ["t-etl"])
+
+
+def test_a_guesser_is_told_once_a_day(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    for day in range(3):
+        for number in range(12):
+            tried = f"x{number}"
+            team.see(row(EventType.LOGIN, minutes=day * DAY_MINUTES + number * 9, token_id=tried, **GUESS))
+        team.start()
+    assert team.printed == [(GUESSER,) * days for days in (1, 2, 3)]  # one case, which grows
+    assert team.sent == [GUESSER] * 3
 
 
 def keeper(folder: Path, now: Callable[[], datetime], responder: Responder | None = None) -> Keeper:
