@@ -1,21 +1,25 @@
 """A token is renewed by a principal that never renewed it, while another one does.
 
-To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are two
-signs:
+To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are three
+cases:
 
 - *stranger*: a principal that may not renew the token asked for it. The node answers
   `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough.
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
   for longer than `renewal_history`. The owner allowed it, so the severity is medium.
+- *kept alive*: the owner gets a new token for each run, and one of them does not end: a principal that neither owns it
+  nor asked for it renews it `kept_renewals` times. Of the owner's tokens before, `kept_tokens` or more in
+  `kept_history`, hardly any (`kept_share`) was ever renewed. A service that renews tokens of `kept_owners` other owners
+  as often, from the same zone, is quiet: there a job takes longer. The severity is medium.
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
 owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
 it is there to renew a token now and then, from the office or from home. But a token that it renews more often is not
-excused, and neither is one that it renews elsewhere although it logs in from one zone only.
+excused, and neither is one that it renews more than once elsewhere although it logs in from one zone only.
 
-Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewal of a token that was
+Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewals of a token that was
 never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
 """
 
@@ -60,19 +64,65 @@ class RenewalThresholds:
     """How many renewals of a token by others are enough."""
     renewal_history: timedelta = threshold(timedelta(days=1), "... or one, if the owner's tokens were renewed for")
     """After this time one renewal of the token is enough."""
+    kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
+    """An engineer on call renews once or twice, until a late job is over."""
+    kept_tokens: int = threshold(5, "... tokens before that show it, at least")
+    """Those of a working week."""
+    kept_history: timedelta = threshold(timedelta(days=3), "... and for how long")
+    """A weekend is two days long."""
+    kept_share: float = threshold(0.1, "... and the share of them that was renewed, at most")
+    """A job is late now and then."""
+    kept_owners: int = threshold(3, "Other owners whose tokens a service renews as often from there")
+    """It renews for all jobs of a cluster."""
 
 
 def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
     renewers = _with_owners(_renewers(_renewals(seen.events, seen.lives)), thresholds)
-    known = _with_duties(seen.work("renewers", seen.zones.of(renewers)), seen)
+    known = _with_others_kept(_with_duties(seen.work("renewers", seen.zones.of(renewers)), seen), thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
     new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds)
-    case = F.when(F.col("mismatches") > 0, F.lit("stranger")).when(new, F.lit("new renewer"))
-    return _findings(known.join(habits, ["owner", "principal"], "left").withColumn("case", case))
+    case = (
+        F.when(F.col("mismatches") > 0, F.lit("stranger"))
+        .when(new, F.lit("new renewer"))
+        .when(_kept_alive(thresholds), F.lit("kept alive"))
+    )
+    rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")
+    return _findings(rows.withColumn("case", case))
+
+
+def _kept_alive(thresholds: RenewalThresholds) -> Column:
+    """Whether another principal renews a token again and again of an owner whose tokens are not renewed."""
+    others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
+    never = (
+        (F.col("earlier") >= thresholds.kept_tokens)
+        & (F.col("earlier_since") + F.lit(thresholds.kept_history) < F.col("first_seen"))
+        & (F.col("earlier_renewed") <= F.col("earlier") * F.lit(thresholds.kept_share))
+    )
+    a_service = F.col("kept_for") > thresholds.kept_owners
+    return (F.col("renewals") >= thresholds.kept_renewals) & others & never & ~a_service
+
+
+def _earlier_tokens(lives: DataFrame) -> DataFrame:
+    """Tell of each token how many its owner had before, since when, and how many of these were renewed."""
+    before = Window.partitionBy("owner").orderBy("created_at").rowsBetween(Window.unboundedPreceding, -1)
+    return lives.select(
+        "token_id",
+        "requester",
+        F.count("*").over(before).alias("earlier"),
+        F.min("created_at").over(before).alias("earlier_since"),
+        F.count(F.when(F.col("renewals") > 0, 1)).over(before).alias("earlier_renewed"),
+    )
+
+
+def _with_others_kept(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
+    """Add for how many owners a principal renews a token as often, from the same zone."""
+    often = F.when(F.col("renewals") >= thresholds.kept_renewals, F.col("owner"))
+    kept = renewers.groupBy("principal", "zone").agg(F.count_distinct(often).alias("kept_for"))
+    return renewers.join(kept, ["principal", "zone"])
 
 
 def _on_call(thresholds: RenewalThresholds) -> Column:
@@ -82,7 +132,7 @@ def _on_call(thresholds: RenewalThresholds) -> Column:
     elsewhere = F.col("logins") - F.col("logins_here")
     stays = F.col("zones") - (F.col("logins_here") > 0).cast("int") == 1
     away = stays & (elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals)))
-    return (F.col("named_by") > 1) & rarely & ~away
+    return (F.col("named_by") > 1) & rarely & ~(away & (F.col("renewals") > 1))
 
 
 def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
@@ -180,7 +230,7 @@ FOREIGN_RENEWAL: Final = Sign(
     kind="foreign_renewal",
     title="Renewed by a stranger",
     meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
-    finds="a principal that renews a token, or tries to, and never did",
+    finds="a principal that renews a token, or tries to, and never did; a token that is renewed unlike its owner's",
     misses="the password of the usual renewer, or of an engineer on call, in other hands",
     subject_type=SubjectType.TOKEN,
     thresholds=RenewalThresholds(),

@@ -8,6 +8,9 @@ library and client id, never by address alone. A use is a sign in one of these c
   principal was there for a day, and fewer than `move_together` moved there on the same day; and the library or the kind
   of client id is new to the owner, which has been known for `known_for`. The token need not have a history. An owner
   that came to such networks before travels, and is left out.
+- *another program in another place*: the zone, the library and the kind of client id are all new to an owner that has
+  been known for `known_for`, and fewer than `move_together` moved there on the same day. The token need not have a
+  history, and the usual use need not go on. An owner that came to another zone so before travels.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
@@ -79,6 +82,7 @@ _PLACE: Final = ("token_id", "address", "software", "software_version", "client"
 ALONE: Final = "alone in a network, with another client"
 FOREIGN: Final = "in a foreign network"
 ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
+ANEW: Final = "another program in another place"
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 _OWNED: Final = ("zone", "software", "client")
@@ -116,11 +120,12 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     """Find tokens that another client seems to have as well; one finding a token."""
     rows = seen.work("history", _with_history(seen.usage, seen.lives, thresholds))
     judged = _with_owners(rows, seen.usage).withColumn("case", _case(thresholds))
-    alone = _alone(seen.usage, thresholds).withColumn("case", F.lit(ALONE))
     columns = [*_PLACE, "who", "zone", "first_seen", "last_seen", "logins", "case"]
-    judged, alone = (_without(rows, seen.usage) for rows in (judged, alone))
-    other = judged.where(F.col("case").isNotNull()).join(alone.select(*_PLACE), [*_PLACE], "left_anti").select(*columns)
-    odd = seen.work("odd", alone.select(*columns, "counts").unionByName(other, allowMissingColumns=True))
+    judged, strange = (_without(rows, seen.usage) for rows in (judged, _strange_to_owner(seen.usage, thresholds)))
+    alone, anew = (strange.where(F.col("case") == case).select(*columns, "counts") for case in (ALONE, ANEW))
+    other = judged.where(F.col("case").isNotNull()).select(*columns).join(alone, [*_PLACE], "left_anti")
+    found = alone.unionByName(other, allowMissingColumns=True)
+    odd = seen.work("odd", found.unionByName(anew.join(found, [*_PLACE], "left_anti")))
     return _findings(odd, _habits(seen.usage, odd))
 
 
@@ -131,32 +136,69 @@ def _without(odd: DataFrame, usage: DataFrame) -> DataFrame:
     return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull())
 
 
-def _alone(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Find uses in a large network where no other principal was, by a client that is new to the owner as well.
+def _strange_to_owner(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Find uses in a place that is new to the owner, by a client that is new to it as well.
 
-    An owner that was alone in a network before, after it was known, travels.
+    The place is a large network where no other principal was, if the owner does not travel: then one thing about the
+    client is enough. Or it is any zone to which others did not move along.
     """
-    others = F.col("others_before") + F.col("others_along")
-    by_owner = Window.partitionBy("who").orderBy("since", "wide")
-    new = F.col("since") >= F.col("owner_since") + F.lit(thresholds.known_for)
-    lonely = new & (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.move_together - 1)
-    journeys = F.coalesce(F.sum(lonely.cast("int")).over(by_owner.rowsBetween(Window.unboundedPreceding, -1)), F.lit(0))
-    places = peers(usage, "wide").withColumn("journeys", journeys).where(lonely & (F.col("journeys") == 0))
-    rows = usage.where(F.col("token_id").isNotNull()).join(
-        places.select("who", "wide", "since", "owner_since", "owner_before", others.alias("others")), ["who", "wide"]
+    rows = usage.where(F.col("token_id").isNotNull())
+    rows = rows.join(_lonely(usage, thresholds), ["who", "wide"], "left").join(
+        _came(usage, thresholds), ["who", "zone"], "left"
     )
+    rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
     for name in ("software", "client"):
         first = usage.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
         rows = rows.join(first, ["who", name])
-    new_client = (F.col("owner_software_since") >= F.col("since")) | (F.col("owner_client_since") >= F.col("since"))
+
+    def is_new(name: str, since: str) -> Column:
+        return F.col(f"owner_{name}_since") >= F.col(since)
+
+    case = F.when(is_new("software", "wide_since") | is_new("client", "wide_since"), F.lit(ALONE)).when(
+        is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
+    )
+    counts = F.when(case == ALONE, F.col("wide_counts")).otherwise(F.col("zone_counts"))
+    return rows.withColumns({"case": case, "counts": counts}).where(F.col("case").isNotNull())
+
+
+def _lonely(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Give the large networks in which an owner was the only principal, unless it was alone in another one before."""
+    others = F.col("others_before") + F.col("others_along")
+    lonely = _late(thresholds) & (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.move_together - 1)
     counts = F.format_string(
         "%d other principals came to %s; the owner was in %d other networks since %s",
-        "others",
+        others,
         "wide",
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    return rows.where(new_client).withColumn("counts", counts)
+    places = _first(peers(usage, "wide"), lonely)
+    return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
+
+
+def _came(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Give the zones to which an owner came late and without others, unless it came to another one so before."""
+    counts = F.format_string(
+        "%d other principals moved to %s on that day; the owner was in %d other zones since %s",
+        "others_moved",
+        "zone",
+        "owner_before",
+        as_text(F.col("owner_since")),
+    )
+    places = _first(peers(usage, "zone"), _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1))
+    return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
+
+
+def _first(arrivals: DataFrame, condition: Column) -> DataFrame:
+    """Keep the first arrival of each owner for which a condition holds: an owner that has another one travels."""
+    before = Window.partitionBy("who").orderBy("since").rowsBetween(Window.unboundedPreceding, -1)
+    journeys = F.coalesce(F.sum(condition.cast("int")).over(before), F.lit(0))
+    return arrivals.withColumn("journeys", journeys).where(condition & (F.col("journeys") == 0))
+
+
+def _late(thresholds: StolenTokenThresholds) -> Column:
+    """Whether an owner was known when it came."""
+    return F.col("since") >= F.col("owner_since") + F.lit(thresholds.known_for)
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:

@@ -46,10 +46,10 @@ class PlacesThresholds:
         timedelta(hours=1), "Time within which an owner does not go to another zone and back"
     )
     """Less than the way to another office and back."""
-    returns: int = threshold(2, "Returns to a zone that one person does not make")
-    """One may be a VPN that was lost for a while."""
-    sure_returns: int = threshold(3, "... and that a VPN which is lost again and again does not explain")
-    """It is lost once more at most."""
+    returns: int = threshold(3, "Returns to a zone that one person does not make")
+    """A VPN may be lost twice, or a notebook that was left open logs in once more."""
+    sure_returns: int = threshold(5, "... and that a notebook which was left open does not explain")
+    """Its owner works from home for an evening."""
     place_principals: int = threshold(3, "Principals that use a zone of the company")
     """Two may be a traveller and a thief."""
     places_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows in how many places it is")
