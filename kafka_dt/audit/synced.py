@@ -4,11 +4,12 @@
 
 A batch begins as soon as the batch before it is durable. It has all lines that have come meanwhile, so the more
 clients wait, the more of them one sync serves. The loop writes a batch to the system's memory, which takes
-microseconds, and the system syncs it beside the loop (`kafka_dt.audit.syncing`). Whatever can take long is done in a
-thread: finding and completing files, and making room for the next lines.
+microseconds, and the system syncs it beside the loop (`kafka_dt.audit.syncing`). Callbacks do this, without a task that
+wakes for each batch. Whatever can take long is a task's: it has a thread find and complete files, and make room for the
+next lines.
 
 There is no thread for each batch: a thread that syncs needs the interpreter before and after, and the event loop has it
-(docs/decisions/0033-strict-audit.md).
+(docs/decisions/0049-syncs-beside-the-loop.md).
 
 Source: docs/audit.md, "Evidence".
 """
@@ -17,17 +18,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import ClassVar, Final, Protocol
 
 from kafka_dt.audit.blocking import in_own_thread
-from kafka_dt.audit.delivery import RETRY_SECONDS, Delivery, Waiting
+from kafka_dt.audit.delivery import RETRY_SECONDS, Delivery, SinkFailed, Waiting
 from kafka_dt.audit.syncing import Syncing
 
 LONGEST_SLEEP_S: Final = 3_600.0
 """How long a sink is left alone that needs nothing."""
+
+_OtherWork = Callable[[], Awaitable[None]]
+"""What must be done before the loop can write on."""
 
 
 class SyncedSink(Protocol):
@@ -94,8 +98,12 @@ class SyncedDelivery(Delivery):
         self._sink = sink
         self._task: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
-        self._lines_come: asyncio.Future[None] | None = None
         self._tend_at_s = 0.0
+        self._syncing: Syncing | None = None
+        self._stopped: asyncio.Future[_OtherWork | None] | None = None  # while callbacks write: what ends that
+        self._interrupted = False  # whether they end when the batch under way is durable
+        self._idle = False  # whether they wait for a line
+        self._batch: Sequence[Waiting] = ()  # what is written and not durable yet
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -106,68 +114,58 @@ class SyncedDelivery(Delivery):
         self._end.set()
         if self._task is None:
             return
-        self._wake()
+        self._interrupt()
         done, _ = await asyncio.wait({self._task}, timeout=timeout_seconds)
         if not done:
             self._not_taken_in_time()
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    def _wake(self) -> None:
-        if self._lines_come is not None and not self._lines_come.done():
-            self._lines_come.set_result(None)
-
     # The task
 
     async def _run(self) -> None:
-        syncing = Syncing()
+        self._syncing = Syncing(self._synced)
         try:
             await self._do(self._sink.open)
             while self._lines or not self._end.is_set():
-                if not self._lines:
-                    await self._sleep()
-                if self._lines:
-                    await self._deliver(self._take(len(self._lines)), syncing)
+                if other_work := await self._write_on(asyncio.get_running_loop()):
+                    await other_work()
                 if self._monotonic() >= self._tend_at_s:
                     await self._tend()
             await self._do(self._sink.close)
             self._report(now=True)
         finally:
-            syncing.close()
+            self._syncing.close()
 
-    async def _sleep(self) -> None:
-        """Wait until lines come, the end is near or the sink is to be tended."""
-        loop = asyncio.get_running_loop()
-        self._lines_come = loop.create_future()
-        timer = loop.call_later(max(0.0, self._tend_at_s - self._monotonic()), self._wake)
-        await self._lines_come
-        timer.cancel()
-
-    async def _deliver(self, batch: Sequence[Waiting], syncing: Syncing) -> None:
-        """Deliver lines, however long it takes; give up only at the end."""
-        while not await self._write([each.line for each in batch], syncing):
-            if self._end.is_set():
-                self._abandon(batch)
-                return
-            self._report()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._end.wait(), self._retry_seconds)
-        self._done(batch)
-
-    async def _write(self, lines: Sequence[bytes], syncing: Syncing) -> bool:
-        """Write lines and wait until they are durable; return whether they are."""
+    async def _write_on(self, loop: asyncio.AbstractEventLoop) -> _OtherWork | None:
+        """Let callbacks write, until other work must be done: return it, None if it is time to look what is due."""
+        self._stopped = loop.create_future()
+        self._interrupted = False
+        timer = loop.call_later(max(0.0, self._tend_at_s - self._monotonic()), self._interrupt)
+        self._begin()
         try:
-            if not self._sink.has_room(lines):
-                self._tend_at_s = 0.0  # what is due next may be another file
-                await in_own_thread(partial(self._sink.make_room, lines))
-            await syncing.sync(self._sink.write(lines))
-            self._sink.confirm()
+            return await self._stopped
+        finally:
+            timer.cancel()
+            self._stopped = None
+
+    async def _make_room(self, lines: Sequence[bytes]) -> None:
+        self._tend_at_s = 0.0  # what is due next may be another file
+        try:
+            await in_own_thread(partial(self._sink.make_room, lines))
         except Exception as error:  # noqa: BLE001 - the task must live on
-            self._fail(error)
-            await self._do(self._sink.take_back)
-            return False
-        self._works()
-        return True
+            await self._recover(error)
+
+    async def _recover(self, error: Exception) -> None:
+        """Leave a sink that fails alone for a while; give up only at the end."""
+        self._fail(error)
+        await self._do(self._sink.take_back)
+        if self._end.is_set():
+            self._abandon(())
+            return
+        self._report()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._end.wait(), self._retry_seconds)
 
     async def _tend(self) -> None:
         due = await self._do(self._sink.tend)
@@ -182,3 +180,66 @@ class SyncedDelivery(Delivery):
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(error)
             return self._retry_seconds
+
+    # The callbacks
+
+    def _wake(self) -> None:
+        if self._idle:
+            self._idle = False
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _interrupt(self) -> None:
+        """Let the task look what is due, as soon as no batch is under way."""
+        self._interrupted = True
+        if not self._batch:
+            self._stop(None)
+
+    def _stop(self, other_work: _OtherWork | None) -> None:
+        """Write no more before the task says so."""
+        self._idle = False
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(other_work)
+
+    def _begin(self) -> None:
+        """Write the next batch, and have it synced."""
+        if self._stopped is None or self._stopped.done() or self._syncing is None or self._batch:
+            return
+        if not self._lines:
+            if self._end.is_set():
+                self._stop(None)
+            else:
+                self._idle = True
+            return
+        self._batch = self._take(len(self._lines))
+        lines = [each.line for each in self._batch]
+        try:
+            if self._sink.has_room(lines):
+                self._syncing.begin(self._sink.write(lines))
+            else:
+                self._put_back(partial(self._make_room, lines))
+        except Exception as error:  # noqa: BLE001 - the loop must live on
+            self._put_back(partial(self._recover, error))
+
+    def _synced(self, error: SinkFailed | None) -> None:
+        """Take note that the batch under way is durable, or cannot be made so."""
+        if error is not None:
+            self._put_back(partial(self._recover, error))
+            return
+        try:
+            self._sink.confirm()
+        except Exception as unexpected:  # noqa: BLE001 - as above
+            self._put_back(partial(self._recover, unexpected))
+            return
+        batch, self._batch = self._batch, ()
+        self._works()
+        self._done(batch)
+        if self._interrupted:
+            self._stop(None)
+        else:
+            self._begin()
+
+    def _put_back(self, other_work: _OtherWork) -> None:
+        """Put the batch under way before the lines that wait, until other work is done."""
+        self._lines.extendleft(reversed(self._batch))
+        self._batch = ()
+        self._stop(other_work)

@@ -1,7 +1,7 @@
 """Sync a file beside the event loop, without a thread that needs the interpreter.
 
-    syncing = Syncing()                 # on the event loop
-    await syncing.sync(descriptor)      # fdatasync(2)
+    syncing = Syncing(synced)           # on the event loop
+    syncing.begin(descriptor)           # fdatasync(2); then `synced` is called
     syncing.close()
 
 Linux has the work done by threads of its own (io_submit(2) with IOCB_CMD_FDSYNC, from 4.18 on). Where it refuses to,
@@ -13,16 +13,21 @@ Source: https://github.com/mosquito/caio; fdatasync(2), io_setup(2).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import SinkFailed
 
 if TYPE_CHECKING:
-    from caio.linux_aio_asyncio import AsyncioContext
+    from caio.abstract import AbstractOperation as Operation
+    from caio.linux_aio import Context
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,50 +38,88 @@ class Syncing:
     """Syncs files for one event loop, one at a time.
 
     Args:
+        synced: called on the loop, later, with None when what was written to the file is durable, else with the error.
         by_system: whether to ask the system to do it beside all threads of this process.
     """
 
-    def __init__(self, *, by_system: bool = True) -> None:
-        self._context = _context() if by_system else None
+    def __init__(self, synced: Callable[[SinkFailed | None], None], *, by_system: bool = True) -> None:
+        self._synced = synced
+        self._loop = asyncio.get_running_loop()
+        self._system = _System.ask() if by_system else None
+        self._operation: Operation | None = None  # of the system, for the last file
+        self._in_thread: asyncio.Task[None] | None = None
+        if self._system is not None:
+            self._loop.add_reader(self._system.context.fileno, self._system_has_news)
 
-    async def sync(self, descriptor: int) -> None:
-        """Wait until what was written to a file is durable.
+    def begin(self, descriptor: int) -> None:
+        """Begin to sync a file; the one before must be synced.
 
         Raises:
-            SinkFailed: it is not.
+            SinkFailed: it cannot be.
         """
-        if not await self._synced_by_system(descriptor):
-            try:
-                await in_own_thread(partial(os.fdatasync, descriptor))
-            except OSError as error:
-                raise SinkFailed(error.strerror or type(error).__name__) from error
+        if not self._begun_by_system(descriptor):
+            self._in_thread = self._loop.create_task(self._sync_in_thread(descriptor))
 
-    async def _synced_by_system(self, descriptor: int) -> bool:
+    def close(self) -> None:
+        """End it; `synced` is not called any more."""
+        if self._system is not None:
+            self._loop.remove_reader(self._system.context.fileno)
+        if self._in_thread is not None:
+            self._in_thread.cancel()
+
+    def _begun_by_system(self, descriptor: int) -> bool:
         """Let the system do it; return whether it takes the task."""
-        if self._context is None:
+        if self._system is None:
             return False
+        self._operation = self._system.sync_of(descriptor)
         try:
-            await self._context.fdsync(descriptor)
+            return self._system.context.submit(self._operation) == 1
         except (ValueError, OverflowError):  # of caio: io_submit has refused it
             return False
         except SystemError as error:  # of caio, with the text of errno
             raise SinkFailed(str(error)) from error
-        return True
 
-    def close(self) -> None:
-        """End it."""
-        if self._context is not None:
-            self._context.close()  # type: ignore[no-untyped-call]
+    def _system_has_news(self) -> None:
+        if self._system is None or self._operation is None:
+            return
+        with suppress(BlockingIOError):  # the system may tell again of what has been read
+            self._system.context.poll()
+        if not self._system.context.process_events(_AT_A_TIME):
+            return
+        try:
+            self._operation.get_value()
+        except SystemError as error:
+            self._synced(SinkFailed(str(error)))
+        else:
+            self._synced(None)
+
+    async def _sync_in_thread(self, descriptor: int) -> None:
+        try:
+            await in_own_thread(partial(os.fdatasync, descriptor))
+        except OSError as error:
+            self._synced(SinkFailed(error.strerror or type(error).__name__))
+        else:
+            self._synced(None)
 
 
-def _context() -> AsyncioContext | None:
-    """Ask the system for a place where it tells of syncs; None if it gives none."""
-    from caio import linux_aio_asyncio  # noqa: PLC0415 - only strict nodes need it
+@dataclass(frozen=True, slots=True)
+class _System:
+    """What the system gives to sync files."""
 
-    if linux_aio_asyncio is None:
-        return None
-    try:
-        return linux_aio_asyncio.AsyncioContext(_AT_A_TIME)  # type: ignore[no-untyped-call]
-    except SystemError as error:
-        _LOG.info("Strict audit files are synced by threads, because the system refuses to do it: %s", error)
-        return None
+    context: Context
+    """Where it tells of syncs."""
+    sync_of: Callable[[int], Operation]
+    """Makes the task to sync a file."""
+
+    @classmethod
+    def ask(cls) -> Self | None:
+        """Ask for it; None if the system gives nothing."""
+        from caio import linux_aio  # noqa: PLC0415 - only strict nodes need it
+
+        if linux_aio is None:
+            return None
+        try:
+            return cls(linux_aio.Context(_AT_A_TIME), linux_aio.Operation.fdsync)
+        except SystemError as error:
+            _LOG.info("Strict audit files are synced by threads, because the system refuses to do it: %s", error)
+            return None

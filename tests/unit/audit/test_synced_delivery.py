@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
-from kafka_dt.audit.delivery import LOST, EventKind, SinkFailed
+from kafka_dt.audit.delivery import BATCH_BYTES, LOST, EventKind, SinkFailed
 from kafka_dt.audit.synced import SyncedDelivery
 from kafka_dt.audit.syncing import Syncing
 from tests.support.server.requests import until
@@ -141,28 +141,37 @@ async def test_a_sink_that_fails_gets_the_same_lines_again(caplog: pytest.LogCap
 
 
 async def test_a_sync_that_fails_is_a_batch_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    sink, syncs = Held(), Syncing.sync
+    sink, begin, failed = Held(), Syncing.begin, list[int]()
 
-    async def fail_once(_syncing: Syncing, _descriptor: int) -> None:
-        monkeypatch.setattr(Syncing, "sync", syncs)
-        raise SinkFailed("Input/output error")
+    def fail_once(syncing: Syncing, descriptor: int) -> None:
+        if failed:
+            begin(syncing, descriptor)
+        else:
+            failed.append(descriptor)
+            asyncio.get_running_loop().call_soon(syncing._synced, SinkFailed("Input/output error"))
 
-    monkeypatch.setattr(Syncing, "sync", fail_once)
+    monkeypatch.setattr(Syncing, "begin", fail_once)
     async with started(sink) as delivery:
-        delivery.put(b"1\n", CHANGE)
-        await until(lambda: delivery.written == 1)
-    assert sink.lines == [b"1\n"]
+        await put_all(delivery, numbered(5))
+        await until(lambda: delivery.written == 5)
+    assert sink.lines == numbered(5)
     assert sink.events.count("take_back") == 1
 
 
-async def test_an_unexpected_error_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("step", ["open", "has_room", "make_room", "write", "confirm", "tend"])
+async def test_an_unexpected_error_ends_nothing_and_loses_no_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
+) -> None:
+    def fail(*_lines: Sequence[bytes]) -> None:
+        monkeypatch.delattr(sink, step)
+        raise ZeroDivisionError
+
     sink = Held()
-    sink.failure = ZeroDivisionError()
+    monkeypatch.setattr(sink, step, fail)
     async with started(sink) as delivery:
-        delivery.put(b"1\n", CHANGE)
-        await until(lambda: delivery.failing)
-        sink.failure = None
-        await until(lambda: delivery.written == 1)
+        await put_all(delivery, numbered(5))
+        await written(delivery, 5)
+    assert sink.lines == numbered(5)
     assert "because of an unexpected error" in caplog.text
 
 
@@ -180,10 +189,7 @@ async def test_the_end_gives_up_on_a_sink_that_fails_and_counts_what_is_lost() -
 async def test_the_end_waits_for_a_sink_that_hangs_no_longer_than_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def hang(_syncing: Syncing, _descriptor: int) -> None:
-        await asyncio.get_running_loop().create_future()
-
-    monkeypatch.setattr(Syncing, "sync", hang)
+    monkeypatch.setattr(Syncing, "begin", lambda _syncing, _descriptor: None)
     sink = Held()
     delivery = SyncedDelivery(sink, buffer_bytes=PLENTY)
     delivery.start()
@@ -212,6 +218,18 @@ async def test_a_process_can_end_while_a_folder_hangs(monkeypatch: pytest.Monkey
     back.set()
     thread.join()
     sink.close()
+
+
+async def test_the_end_delivers_what_waits_in_several_batches_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Held()
+    lines = [b"x" * BATCH_BYTES + b"%d\n" % number for number in range(3)]
+    async with started(sink) as delivery:
+        await written(delivery, delivery.put(b"1\n", CHANGE))
+        for line in lines:
+            delivery.put(line, CHANGE)
+    assert sink.batches == [[b"1\n"], *([line] for line in lines)]
+    assert sink.events[-1] == "close"
+    assert "in time" not in caplog.text
 
 
 async def test_what_never_started_ends_at_once() -> None:

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
-from caio import linux_aio_asyncio
+from caio import linux_aio
 
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.syncing import Syncing
 
 
+class Synced:
+    """Syncs files, and waits for the answer."""
+
+    def __init__(self, *, by_system: bool = True) -> None:
+        self.answers: asyncio.Queue[SinkFailed | None] = asyncio.Queue()
+        self.syncing = Syncing(self.answers.put_nowait, by_system=by_system)
+
+    async def sync(self, descriptor: int) -> SinkFailed | None:
+        try:
+            self.syncing.begin(descriptor)
+        except SinkFailed as error:
+            return error
+        return await self.answers.get()
+
+
 @pytest.mark.parametrize("by_system", [True, False])
 async def test_a_file_is_synced_and_an_error_is_the_sinks(tmp_path: Path, *, by_system: bool) -> None:
-    syncing = Syncing(by_system=by_system)
+    files = Synced(by_system=by_system)
     with (tmp_path / "file").open("wb") as file:
-        file.write(b"line\n")
-        file.flush()
-        await syncing.sync(file.fileno())
+        for _ in range(3):
+            file.write(b"line\n")
+            file.flush()
+            assert await files.sync(file.fileno()) is None
     reading, writing = os.pipe()
-    with pytest.raises(SinkFailed, match="Invalid argument"):
-        await syncing.sync(writing)
+    error = await files.sync(writing)
+    assert error is not None
+    assert "Invalid argument" in str(error)
     os.close(reading)
     os.close(writing)
-    syncing.close()
+    files.syncing.close()
+    assert files.answers.empty()
 
 
 async def test_where_the_system_refuses_a_thread_does_it(
@@ -33,10 +52,23 @@ async def test_where_the_system_refuses_a_thread_does_it(
     def refuse(_count: int) -> None:
         raise SystemError("Resource temporarily unavailable")
 
-    monkeypatch.setattr(linux_aio_asyncio, "AsyncioContext", refuse)
+    monkeypatch.setattr(linux_aio, "Context", refuse)
     with caplog.at_level("INFO"):
-        syncing = Syncing()
+        files = Synced()
     assert "synced by threads" in caplog.text
     with (tmp_path / "file").open("wb") as file:
-        await syncing.sync(file.fileno())
-    syncing.close()
+        assert await files.sync(file.fileno()) is None
+    files.syncing.close()
+
+
+@pytest.mark.parametrize("by_system", [True, False])
+async def test_nothing_is_told_after_the_end(tmp_path: Path, *, by_system: bool) -> None:
+    files = Synced(by_system=by_system)
+    with (tmp_path / "file").open("wb") as file:
+        file.write(b"line\n")
+        file.flush()
+        files.syncing.begin(file.fileno())
+        files.syncing.close()
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+    assert files.answers.empty()
