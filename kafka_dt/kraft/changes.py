@@ -11,7 +11,8 @@ believed only when a proof says so, too; otherwise the node asks again. For the 
 deletion at once may bring the token back: then the worker that has deleted it deletes it again.
 
 A broker that hangs must not keep a stolen token alive. So a deletion that a broker does not answer goes to another one,
-too. Other changes do not: done late, they could undo what came after them. They wait for that broker, and a deletion
+too. If the connection was the client's own, the gateway deletes the token then, as far as it and the client may. Other
+changes go to one broker: done late, they could undo what came after them. They wait for that broker, and a deletion
 does not wait for them: some connections are for deletions alone.
 
 A change that ends a token sooner is told to the other nodes, over whichever connection it was made.
@@ -222,8 +223,8 @@ class ClusterChanges:
         token_id = held.token.token_id
         deleted = _deletes(change)
         try:
-            if deleted and own is None:
-                expiry_timestamp_ms = await self._delete(held, change)
+            if deleted:
+                expiry_timestamp_ms = await self._delete(held, change, own)
             else:
                 expiry_timestamp_ms = await self._request(held, change, own)
         except client.TokenNotFound:
@@ -253,14 +254,14 @@ class ClusterChanges:
             await self._source.prove()
         return expiry_timestamp_ms
 
-    async def _delete(self, held: DelegationToken, change: Change) -> int:
-        """Delete a token as the gateway, if need be at several brokers; raises client.TokenNotFound."""
+    async def _delete(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
+        """Delete a token, if need be at several brokers, then as the gateway; raises client.TokenNotFound."""
         token_id = held.token.token_id
-        reason = ""
+        as_client, reason = own is not None, ""
         for patience_s in DELETION_PATIENCE_S:
             try:
                 async with asyncio.timeout(patience_s):
-                    return await self._request(held, change, None)
+                    return await self._request(held, change, own)
             except client.TokenNotFound:
                 # A broker that has not answered may have deleted it.
                 if reason:
@@ -268,9 +269,16 @@ class ClusterChanges:
                 if not reason or self._cache.get(token_id) is not None:
                     raise
                 return self._now_ms()
+            except client.TokenOwnerMismatch as refusal:
+                if reason and as_client:
+                    raise StoreUnavailable(reason) from refusal
+                raise
             except (TimeoutError, StoreUnavailable) as error:
                 reason = str(error) or f"no broker has answered within {patience_s:g} s"
                 _LOG.warning("Delegation token %s may not have been deleted: %s", token_id, reason)
+                if as_client and not held.token.may_renew(change.requester):
+                    break  # the cluster alone could say that it may
+                own = None
         raise StoreUnavailable(reason)
 
     async def _request(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
@@ -14,13 +15,14 @@ from kafka_dt.kraft.changes import CONNECTIONS
 from kafka_dt.tokens import (
     Expiry,
     NewToken,
+    Principal,
     Renewal,
     StoreUnavailable,
 )
 from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.protocol.scripted_server import CLOSE
 from tests.support.tokens.changing_worker import CREATE, EXPIRE, HMAC, RENEW, OwnLogin, Worker, created
-from tests.support.tokens.nodes import ALICE, BOB, DAY, HOUR, START
+from tests.support.tokens.nodes import ALICE, BOB, DAY, HOUR, MALLORY, START
 
 
 def hanging_once(worker: Worker, api: ApiKey, *, done: bool) -> None:
@@ -52,6 +54,36 @@ async def test_a_deletion_goes_to_another_broker_if_one_does_not_answer(
     await worker.change(held, Expiry(ALICE, -1))
     assert worker.cache.get(held.token.token_id) is None
     assert worker.told == [(held.token.token_id, HMAC, None)]
+
+
+@pytest.mark.parametrize(
+    ("requester", "code", "error"),
+    [
+        (ALICE, ErrorCode.none, None),
+        (ALICE, ErrorCode.delegation_token_owner_mismatch, StoreUnavailable),
+        (MALLORY, ErrorCode.none, StoreUnavailable),
+    ],
+    ids=["the gateway is a renewer", "it is none", "the client may not, as far as is known here"],
+)
+async def test_a_deletion_that_a_clients_own_broker_does_not_answer_is_made_by_the_gateway(
+    worker: Worker,
+    own: OwnLogin,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    requester: Principal,
+    code: ErrorCode,
+    error: type[StoreUnavailable] | None,
+) -> None:
+    monkeypatch.setattr(changes, "DELETION_PATIENCE_S", (0.1, 30.0))
+    held = await worker.holds()
+    own.served.clear()
+    by_gateway = worker.answers(EXPIRE, code)
+    with nullcontext() if error is None else pytest.raises(error):
+        await worker.change(held, Expiry(requester, -1, own=own))
+    own.served.set()
+    assert own.asked == [EXPIRE]
+    assert len(by_gateway) == int(requester == ALICE)
+    assert (worker.cache.get(held.token.token_id) is None) == (error is None)
 
 
 async def test_a_deletion_that_no_broker_answers_fails(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
