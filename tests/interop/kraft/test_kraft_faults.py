@@ -8,13 +8,15 @@ from contextlib import ExitStack
 
 import pytest
 
+from kafka_dt import client
 from kafka_dt.client import DelegationToken, StorageNotReached
 from tests.interop.kraft.conftest import started
-from tests.support.brokers.kraft import CONTROLLER_ID, GATEWAY, GATEWAY_PASSWORD, KraftCluster
+from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import CONTROLLER_ID, GATEWAY, GATEWAY_PASSWORD, KraftCluster, Node
 from tests.support.java.jvm import Java
 from tests.support.java.maven import Classpath
 from tests.support.java.properties import ClientConfig, plain, scram
-from tests.support.nodes.gateway import UPSTREAM, Gateway
+from tests.support.nodes.gateway import IDENTITY, UPSTREAM, Gateway
 from tests.support.nodes.node import ADMIN
 from tests.support.processes.process import ProcessFailed, hanging
 from tests.support.processes.waiting import eventually
@@ -107,6 +109,37 @@ def test_a_broker_that_hangs_keeps_no_token_from_being_revoked(large_cluster: Kr
         with hanging(broker.process.pid):
             eventually(lambda: asyncio.run(revoke(node, made)), REVOKED_WITHIN_S)  # noqa: B023
             assert not logs_in(node, made)
+
+
+def test_an_owner_whose_own_connection_leads_to_a_broker_that_hangs_revokes_its_token(
+    large_cluster: KraftCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async def revoke_while_it_hangs(node: Gateway, broker: Node) -> DelegationToken:
+        at_the_broker = client.ClientConfig(
+            bootstrap_servers=client.parse_addresses(node.address_of_broker(broker.node_id)),
+            security_protocol=client.SecurityProtocol.SASL_PLAINTEXT,
+            credentials=client.Credentials("PLAIN", "alice", USERS["alice"]),
+            request_timeout_ms=REVOKED_WITHIN_S * 1000,
+        )
+        async with client.TokenClient(at_the_broker) as alice:
+            made = await alice.create()
+            assert made.requester == "User:alice", "it was created over the client's own connection"
+            await asyncio.to_thread(eventually, lambda: logs_in(node, made), REVOKED_WITHIN_S)
+            with hanging(broker.process.pid):
+                await alice.expire(made.hmac)
+                assert not await asyncio.to_thread(logs_in, node, made)
+        return made
+
+    relaying = {
+        IDENTITY: "relay",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": None,
+        "kafka.dt.workers": 1,
+    }
+    with ExitStack() as stack:
+        node = started(stack, large_cluster, tmp_path_factory, "relaying", **relaying)
+        for broker in large_cluster.brokers.values():
+            made = asyncio.run(revoke_while_it_hangs(node, broker))
+            assert f"{made.token_id} may not have been deleted" in node.log()
 
 
 IN_PLAIN = plain(GATEWAY, GATEWAY_PASSWORD)
