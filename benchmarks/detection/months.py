@@ -20,9 +20,9 @@ from benchmarks.detection.stories import EVENTS, TRUTH, Story, load_stories, sav
 from benchmarks.detection.swaps import swap_users
 from kafka_dt.pipeline.generator import Incident, Scenario, generate
 
-HELD_OUT: Final = tuple(range(9_002, 9_022))
+HELD_OUT: Final = tuple(range(9_003, 9_023))
 """Seeds that only the judge uses. Authors of rules take others, and look at none of these months.
-Decision 0036 tells what was wrong in that of seed 9001, so it is not among them any more."""
+Decisions 0036 and 0054 tell what was wrong in those of seeds 9001 and 9002, so these are not among them any more."""
 _START: Final = datetime(2026, 10, 1, tzinfo=UTC)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -261,22 +260,27 @@ def test_two_ingests_into_a_table_at_once_have_every_event_once(ingests: Ingests
 
 
 def test_what_rests_on_the_table_is_not_appended_when_another_writer_was_first(
-    ingests: Ingests, monkeypatch: pytest.MonkeyPatch
+    ingests: Ingests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """The second writer reads the table, and waits while the third one appends: Spark waits at the pipes it opens."""
     monkeypatch.setattr(Storage, "turn", lambda _storage: nullcontext())  # as on HDFS
     ingests.add(events(1))
     ingests.run()
     files = ingests.table.event_files(ingests.spark)
     known = files.latest().select("id")
-    slowly = F.expr("java_method('java.lang.Thread', 'sleep', 3000L) IS NOT NULL")
+    pipes = tmp_path / "has-read", tmp_path / "goes-on"
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    waits = " AND ".join(f"java_method('scala.io.Source', 'fromFile', '{pipe}', 'UTF-8') IS NOT NULL" for pipe in pipes)
     second, third = (
         ingests.spark.createDataFrame([(made.id,)], "id string").join(known, "id", "left_anti")
         for made in events(2, first=1)
     )
     with ThreadPoolExecutor(1) as executor:
-        running = executor.submit(files.append, second.where(slowly), "second", 0)
-        time.sleep(1)
+        running = executor.submit(files.append, second.where(F.expr(waits)), "second", 0)
+        pipes[0].write_text("")
         files.append(third, "third", 0)
+        pipes[1].write_text("")
         with pytest.raises(Conflict):
             running.result()
     assert ingests.stored() == {events(1)[0].id, events(1, first=2)[0].id}

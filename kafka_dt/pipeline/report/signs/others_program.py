@@ -2,7 +2,8 @@
 
 The id of a client often names its program. The rule looks at a kind of client id, with its library, that is new to an
 owner after `program_history`, although one or two others (`program_owners`) used it for as long, and `program_logins`
-times or more. The program of one owner then has the token of another.
+times or more. The program of one owner then has the token of another. A kind of client id that the owner had with
+another library is its own: the program is written anew, or begins to name its library.
 
 Ids that a library gives by itself say nothing, so they are left out: `rdkafka`, `consumer-1`, `adminclient-1`.
 
@@ -57,6 +58,7 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     programs = named.groupBy("who", "software", "client").agg(*first_and_last(), F.sum("logins").alias("logins"))
     known = seen.usage.groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     libraries = seen.usage.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
+    clients = seen.usage.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
     history = int(thresholds.program_history.total_seconds())
     of_program = Window.partitionBy("software", "client").orderBy(F.unix_seconds("first_seen"))
     before = of_program.rangeBetween(Window.unboundedPreceding, -history)
@@ -75,9 +77,11 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
         )
         .join(known, "who")
         .where(F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.program_history))
+        .join(clients, ["who", "client"])
+        .where(F.col("client_since") >= F.col("first_seen"))
         .join(libraries, ["who", "software"])
         .withColumn("new_library", F.col("software_since") >= F.col("first_seen"))
-        .drop("first_seen", "last_seen", "logins", "others_before")
+        .drop("first_seen", "last_seen", "logins", "others_before", "client_since")
     )
     by_token = seen.usage.where(F.col("token_id").isNotNull())
     return _findings(by_token.join(new, ["who", "software", "client"]))

@@ -16,7 +16,7 @@ library and client id, never by address alone. A use is a sign in one of these c
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
   user with a laptop, the client has to be another one as well.
 - *another client*: at a new address it is another library, or another release of the library with another kind of
-  client id, and the usual clients go on.
+  client id, and the usual clients go on. A usual kind of client id that begins to name its library is an upgrade.
 - *moved and changed*: the zone is new to the token and its owner, and the library or the kind of client id is new to
   the token. The usual use need not go on: a thief that moves a job takes its program along.
 - *strange to its owner*: the owner is known for longer than `history`, so even the first day of a token is no excuse.
@@ -216,7 +216,8 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
     other_release = ~_usual("release_since") & client_new
 
     elsewhere = zone_new & strange_zone & zone_goes_on
-    another_client = ~_usual("address_since") & (software_new | other_release) & client_goes_on
+    names_itself = ~client_new & ~F.coalesce(_usual("named_since"), F.lit(False))
+    another_client = ~_usual("address_since") & ((software_new & ~names_itself) | other_release) & client_goes_on
     moved_and_changed = zone_new & strange_zone & (software_new | client_new)
 
     many_machines = F.col("parts") >= thresholds.parts
@@ -243,7 +244,8 @@ def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThr
     """Add to each use by a token what was usual for the token; leave out tokens without enough of a history.
 
     That is when the history ends, since when the token is known for each part of the use (network, library, release,
-    client, address), until when its usual use went on, and on how many machines it began.
+    client, address) and for a library that its client names, until when its usual use went on, and on how many machines
+    it began.
     """
     share = (F.col("max_time") - F.col("created_at")) * F.lit(thresholds.history_of_life)
     length = F.least(F.lit(thresholds.history), F.greatest(F.lit(thresholds.shortest_history), share))
@@ -253,6 +255,8 @@ def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThr
     rows = usage.join(tokens, "token_id")
     for name, columns in _PARTS.items():
         rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
+    named = F.when(F.col("software") != UNKNOWN, F.col("first_seen"))
+    rows = rows.withColumn("named_since", F.min(named).over(Window.partitionBy("token_id", "client")))
     usual_client = _usual("software_since") & _usual("client_since")
     in_zone, of_token = Window.partitionBy("token_id", "zone"), Window.partitionBy("token_id")
     by_client = Window.partitionBy("token_id", "software", "client")
