@@ -40,8 +40,9 @@ BROKER: Final = 1
 PARTITIONS: Final = 4
 FEW: Final = 60
 MANY: Final = 1_000
-PAUSE_S: Final = 15.0
-"""No record may wait longer for its acknowledgement; half of what Kafka's clients wait for an answer."""
+PAUSE_S: Final = 30.0
+"""No record may wait longer for its acknowledgement: as long as Kafka's clients wait for an answer
+(`request.timeout.ms`)."""
 CREATE_PAUSE_S: Final = 0.1
 READ_S: Final = 60.0
 

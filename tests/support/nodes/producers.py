@@ -60,7 +60,7 @@ class _Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._frames.receive_data(data)
         content = self._frames.next_frame()
-        if content is not None:
+        if content is not None and not self._answer.done():  # else the producer has ended or given up
             self._answer.set_result(content)
 
     def connection_lost(self, exc: Exception | None) -> None:
