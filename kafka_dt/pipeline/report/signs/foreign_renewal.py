@@ -17,7 +17,7 @@ A renewer that is new together with the token, or that takes its turn from the b
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
 owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
 it is there to renew a token now and then, from the office or from home. But a token that it renews more often is not
-excused, and neither is one that it renews more than once elsewhere although it logs in from one zone only.
+excused, and neither is one that it renews elsewhere although it logs in from one zone only.
 
 Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewals of a token that was
 never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
@@ -132,7 +132,7 @@ def _on_call(thresholds: RenewalThresholds) -> Column:
     elsewhere = F.col("logins") - F.col("logins_here")
     stays = F.col("zones") - (F.col("logins_here") > 0).cast("int") == 1
     away = stays & (elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals)))
-    return (F.col("named_by") > 1) & rarely & ~(away & (F.col("renewals") > 1))
+    return (F.col("named_by") > 1) & rarely & ~away
 
 
 def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
