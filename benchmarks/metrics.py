@@ -16,6 +16,7 @@ BROKER_GIB: Final = "broker_gib_s"
 TOTAL_GIB: Final = "total_gib_s"
 PSS: Final = "pss_mib"
 PEAK: Final = "peak_pss_mib"
+CPU: Final = "cpu_s"
 RESUMED: Final = "resumed_share"
 PRECISION: Final = "precision"
 RECALL: Final = "recall"
@@ -74,7 +75,7 @@ METRICS: Final = {
     "change_bound": Metric("their bound"),
     "connection_kib": Metric("a connection, KiB"),
     "seconds": Metric("s"),
-    "cpu_s": Metric("CPU, s"),
+    CPU: Metric("CPU, s"),
     PEAK: Metric("most memory, PSS, MiB"),
     "disk_mib": Metric("on disk, MiB"),
     PSS: Metric("PSS, MiB"),

@@ -56,7 +56,7 @@ def _parts(results: Results) -> Iterator[tuple[str, str]]:
         yield "signs", markdown(*signs_table(results.scenarios[_DETECTION]))
     for name, measured in results.scenarios.items():
         scenario = SCENARIOS[name]
-        picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis else ""
+        picture = f"![{scenario.title}](performance/{name}.svg)\n\n" if scenario.axis or scenario.lines else ""
         text = markdown(*table(scenario, without_signs(measured) if name == _DETECTION else measured))
         yield name, f"{scenario.about}\n\n{picture}{text}\n{_provenance(measured)}\n"
 

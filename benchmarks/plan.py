@@ -18,6 +18,9 @@ class Plan:
     connections: tuple[int, ...] = (1, 16, 128)
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
     """Numbers of tokens, for what depends on them."""
+    grown_tokens: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    """Numbers of tokens, for how the cost of kafka-dt alone grows."""
+    grown_connections: tuple[int, ...] = (10, 100, 1_000, 10_000)
     broker_start_size: int = 10_000
     """The broker is not started over and over with more."""
     memory_tokens: int = 11_000
@@ -71,6 +74,8 @@ QUICK: Final = Plan(
     measure_ms=800,
     connections=(16, 128),
     sizes=(500, 2_200),
+    grown_tokens=(500, 2_200),
+    grown_connections=(10, 100),
     broker_start_size=2_200,
     memory_tokens=500,
     idle_connections=500,

@@ -31,6 +31,8 @@ def draw(results: Results, folder: Path) -> None:
                 _save(_over_time(measured), folder / f"{name}.svg")
             elif any(each.case.events for each in measured.measurements):
                 _save(_over_sizes(scenario, measured), folder / f"{name}.svg")
+            elif scenario.lines:
+                _save(_growth(scenario, measured), folder / f"{name}.svg")
             elif scenario.axis:
                 _save(_bars(scenario, measured), folder / f"{name}.svg")
 
@@ -110,6 +112,31 @@ def _over_sizes(scenario: Scenario, measured: ScenarioResults) -> Figure:
         axes.legend(frameon=False)
         _tidy(axes)
     return figure
+
+
+def _growth(scenario: Scenario, measured: ScenarioResults) -> Figure:
+    """Draw how many times as much each value is as at the smallest size, beside a line that grows with the size."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    for axes, (over, lines) in zip(figure.subplots(1, len(scenario.lines)), scenario.lines.items(), strict=True):
+        operations = {operation for operation, _ in lines.values()}
+        sizes = sorted({getattr(case, over) for case in measured.cases() if case.operation in operations})
+        for name, (operation, metric) in lines.items():
+            medians = [_median_at(measured, operation, metric, over, size) for size in sizes]
+            axes.plot(sizes, [each / medians[0] for each in medians], "o-", linewidth=1, markersize=3, label=name)
+        axes.plot(sizes, [size / sizes[0] for size in sizes], "--", color=_BROKER_COLOUR, linewidth=1, label="linear")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(over)
+        axes.legend(frameon=False)
+        _tidy(axes)
+    figure.supylabel("times as much")
+    return figure
+
+
+def _median_at(measured: ScenarioResults, operation: str, metric: str, over: str, size: int) -> float:
+    (case,) = (each for each in measured.cases() if each.operation == operation and getattr(each, over) == size)
+    (subject,) = measured.subjects(case)
+    return Spread.of(list(measured.by_round(case, subject, metric).values())).median
 
 
 def _spread(measured: ScenarioResults, case: Case, subject: str, metric: str) -> Spread | None:

@@ -6,8 +6,8 @@ broker with 100,000 of them takes minutes to start. Those that need no server co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
@@ -41,6 +41,9 @@ from benchmarks.scenarios import (
     worst_requests,
 )
 
+Lines = Mapping[str, tuple[str, str]]
+"""By its name, what a line shows: the operation of its cases, and the value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -59,12 +62,15 @@ class Scenario:
     """Gets a `Bench`, or the `Ledger` alone."""
     alone: bool
     """Whether it has no server that is compared with another."""
+    lines: Mapping[str, Lines] = field(default_factory=dict)
+    """What its picture shows over the tokens or the connections of a case; empty: no picture of lines."""
 
 
 def _scenario(module: ModuleType) -> Scenario:
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     alone = getattr(module, "ALONE", False)
-    return Scenario(name, module.TITLE, str(module.__doc__).strip(), module.COMPARED, module.AXIS, module.run, alone)
+    about, lines = str(module.__doc__).strip(), getattr(module, "LINES", {})
+    return Scenario(name, module.TITLE, about, module.COMPARED, module.AXIS, module.run, alone, lines)
 
 
 SCENARIOS: Final = {
