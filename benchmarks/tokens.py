@@ -47,6 +47,8 @@ AUDITOR: Final = "auditor"
 
 _KEY: Final = SecretKey(SECRET_KEY)
 _BATCH: Final = 200
+_SESSION_S: Final = 40.0
+"""The most that a ZooKeeper grants: it stands still for seconds while it copies a million znodes."""
 _DAY_S: Final = 24 * 3600
 _LIFE_S: Final = 30 * _DAY_S
 _MAX_AGE_S: Final = 20 * _DAY_S
@@ -81,7 +83,7 @@ class PreparedTokens:
 
     def _prepare(self) -> None:
         with EmbeddedZooKeeper(self._folder, heap_mb=heap_mb(self.count)) as server:
-            kazoo = KazooClient(hosts=server.address)
+            kazoo = KazooClient(hosts=server.address, timeout=_SESSION_S)
             kazoo.start()
             try:
                 self._write_tokens(kazoo)
