@@ -60,6 +60,8 @@ class Subject:
     """Whether its tokens are sealed in ZooKeeper, those that it finds there as well."""
     audit: str = ""
     """The mode of its audit events, which go to files; empty: there are none."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables of kafka-dt beyond those of this process."""
 
     @property
     def is_broker(self) -> bool:
@@ -205,7 +207,8 @@ def _program(subject: Subject, kit: Kit, folder: Path, properties: Mapping[str, 
     }
     if subject.audit:
         settings |= {"kafka.dt.audit.mode": subject.audit, "kafka.dt.audit.log.dir": folder / "audit"}
-    return KafkaDt(folder, settings, start_timeout_s=START_TIMEOUT_S)
+    environment = dict(subject.environment) or None
+    return KafkaDt(folder, settings, environment=environment, start_timeout_s=START_TIMEOUT_S)
 
 
 def _properties(zookeeper: str, ports: tuple[int, int], key_store: Path) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from benchmarks.scenarios import (
     reauthentication,
     start,
     steady,
+    traces,
     workers,
     worst_requests,
 )
@@ -81,6 +82,7 @@ SCENARIOS: Final = {
             changes,
             logins,
             audit,
+            traces,
             first_logins,
             after_changes,
             reauthentication,
