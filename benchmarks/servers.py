@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from benchmarks.generator import password_of
 from benchmarks.processes import Memory, ProcessTree
-from benchmarks.tokens import AUDITOR, EVERYBODY_ELSE, OWNERS, PreparedTokens
+from benchmarks.tokens import AUDITOR, EVERYBODY_ELSE, OWNERS, PreparedTokens, heap_mb
 from kafka_dt.config import Settings
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.support.brokers.broker import Broker, sasl_properties
@@ -131,7 +131,7 @@ class Server:
 
     def start(self) -> None:
         """Start ZooKeeper and the server, and wait until it serves."""
-        self.zookeeper.start()
+        self.zookeeper.start(START_TIMEOUT_S)
         try:
             self.program.start()
         except BaseException:
@@ -177,7 +177,7 @@ def make_server(
     shutil.rmtree(folder, ignore_errors=True)
     if zookeeper is None:
         tokens.copy_to(folder / "zookeeper")
-        zookeeper = EmbeddedZooKeeper(folder / "zookeeper", port=free_ports(1))
+        zookeeper = EmbeddedZooKeeper(folder / "zookeeper", port=free_ports(1), heap_mb=heap_mb(tokens.count))
     # A measured start begins before the server could report a port of its own choice.
     first = free_ports(2)
     ports = (first, first + 1)
