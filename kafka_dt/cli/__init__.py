@@ -154,6 +154,7 @@ def _print_version(context: click.Context, _option: click.Parameter, wanted: boo
         "user": "kafka_dt.cli.user:user",
         "zookeeper": "kafka_dt.cli.zookeeper:zookeeper",
     },
+    epilog="\b\nExamples:\n  kafka-dt run\n  kafka-dt token create --help",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

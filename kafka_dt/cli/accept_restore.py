@@ -12,7 +12,7 @@ import click
 
 from kafka_dt.bulk import token_ids
 from kafka_dt.cli.node_options import connected, settings_options, tell_if_no_token_was_made
-from kafka_dt.cli.options import confirm, example
+from kafka_dt.cli.options import confirm, example, yes_option
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.zookeeper.proofs.history import accept
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @example("kafka-dt accept-restore --config server.properties")
 @click.command("accept-restore")
 @settings_options(needs_key=False)
-@click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
+@yes_option
 def accept_restore(*, settings: Settings, output: Output, confirmed: bool) -> None:
     """Make all nodes continue with a restored ZooKeeper.
 

@@ -45,9 +45,10 @@ def audit() -> None:
 )
 @output_option()
 def verify(*, directory: Path, key_file: Path | None, output: Output) -> None:
-    """Find lines of audit files that were altered, cut, reordered or removed.
+    """Find lines of audit files that were altered or removed.
 
-    DIR holds the files of nodes with kafka.dt.audit.mode=strict. The exit status is 1 if a file has a fault.
+    The command also finds lines that were cut or moved. DIR holds the files of nodes with kafka.dt.audit.mode=strict.
+    The exit status is 1 if a file has a fault.
     """
     found = list(verified(directory, None if key_file is None else _public_key(key_file)))
     if not found:

@@ -57,10 +57,11 @@ def add(*, name: str, bootstrap_server: str | None, command_config: Path | None)
 @context.command()
 @click.argument("name")
 def use(*, name: str) -> None:
-    """Make a context the current one: commands without --bootstrap-server and --command-config use it.
+    """Make a context the current one.
 
-    `kafka-dt --context NAME ...` and the variable KAFKA_DT_CONTEXT choose one for a single command. A command that is
-    given --bootstrap-server or --command-config uses no context.
+    Commands without --bootstrap-server and --command-config use it. `kafka-dt --context NAME ...` and the variable
+    KAFKA_DT_CONTEXT choose one for a single command. A command that is given --bootstrap-server or --command-config
+    uses no context.
     """
     contexts = Contexts.load()
     contexts.get(name)

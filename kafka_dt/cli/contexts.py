@@ -80,8 +80,9 @@ class Contexts:
             click.UsageError: there is none of this name.
         """
         if name not in self.by_name:
-            known = ", ".join(map(printable, self.by_name)) or "none"
-            raise click.UsageError(f"There is no context {name!r}; there is {known} (kafka-dt context list).")
+            known = ", ".join(map(printable, self.by_name))
+            advice = f"there is {known}" if known else "kafka-dt context add makes one"
+            raise click.UsageError(f"There is no context {name!r}; {advice}.")
         return self.by_name[name]
 
 

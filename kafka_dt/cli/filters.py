@@ -1,9 +1,9 @@
-"""Which tokens a command shows or ends: the filters, the question whether all tokens are meant, and the summary.
+"""Which tokens a command shows or ends: the filters, the question before they end, and the summary.
 
 @click.command()
 @filter_options
 def command(*, selected: TokenFilter) -> None:
-    confirm_all(selected)
+    confirm_selection(selected)
     ...
 """
 
@@ -23,6 +23,7 @@ from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import now_ms
 from kafka_dt.cli.options import confirm, together
 from kafka_dt.cli.output import counted, printable
+from kafka_dt.cli.tables import iso_utc
 from kafka_dt.tokens import InvalidPrincipal, Principal
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class InstantType(click.ParamType[int]):
 _filters: Final = together(
     click.option(
         "--owner",
+        "--owner-principal",
         "owners",
         multiple=True,
         type=PrincipalType(),
@@ -91,6 +93,7 @@ _filters: Final = together(
     ),
     click.option(
         "--renewer",
+        "--renewer-principal",
         "renewers",
         multiple=True,
         type=PrincipalType(),
@@ -121,13 +124,38 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-def confirm_all(selected: TokenFilter, *, said_yes: bool = False) -> None:
-    """Ask whether every token is meant, if that is what the filter says; a yes that was said before is none to this."""
-    if selected.selects_all:
+def confirm_selection(selected: TokenFilter, *, unreadable: bool = False, confirmed: bool = False) -> None:
+    """Ask before the tokens end that a filter selects.
+
+    selected: which readable tokens end
+    unreadable: whether the tokens end that are not readable; without a filter they end alone
+    confirmed: whether the command line says yes. It cannot mean every token: a script whose filters are empty by
+        mistake says yes as well.
+    """
+    if selected.selects_all and not unreadable:
         refusal = "Without --owner, --renewer or --issued-before this would end every token: say --all."
-        if said_yes:
+        if confirmed:
             raise click.UsageError(refusal)
         confirm("This ends every token of every owner. Continue?", refusal)
+    elif not confirmed:
+        of_filter = [] if selected.selects_all else [f"every token {_words(selected)}"]
+        unread = ["every token that no secret key of these settings can read"] if unreadable else []
+        ends = " and ".join(of_filter + unread)
+        confirm(
+            f"This ends {ends} (--dry-run shows which). Continue?", f"This would end {ends}: say --yes or --dry-run."
+        )
+
+
+def _words(selected: TokenFilter) -> str:
+    """Say what a filter selects."""
+    words = []
+    if selected.owners:
+        words.append(f"of {printable(' or '.join(sorted(selected.owners)))}")
+    if selected.renewers:
+        words.append(f"with the renewer {printable(' or '.join(sorted(selected.renewers)))}")
+    if selected.issued_before_ms is not None:
+        words.append(f"issued before {iso_utc(selected.issued_before_ms)}")
+    return ", ".join(words)
 
 
 class ExpiryRun(BulkRun):

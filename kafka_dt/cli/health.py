@@ -64,6 +64,10 @@ def health(config: Path | None, url: str | None, output: Output) -> None:
         write_json({"ready": found.is_ready, "state": found.state, "reasons": found.reasons})
     else:
         click.echo("\n".join((found.state, *found.reasons)))
+        if found.state == NO_ANSWER and url is None and config is None:
+            click.echo(
+                "A node answers where its kafka.dt.metrics.listener says: name it by --config or --url.", err=True
+            )
     if not found.is_ready:
         click.get_current_context().exit(1)
 

@@ -125,6 +125,12 @@ def client_config(bootstrap_server: str | None, command_config: Path | None) -> 
     return ClientConfig.from_properties(properties)
 
 
+yes_option: Final = click.option(
+    "--yes", "confirmed", is_flag=True, help="Do not ask; a script without a terminal needs it."
+)
+"""Adds `--yes`: the argument `confirmed`."""
+
+
 def secret_of(option: str, given: str) -> str:
     """Read a secret that an option gives as `file:F` or `env:N`; a file's last line end is no part of it.
 
@@ -178,7 +184,9 @@ def make_user_data_dir() -> Path:
 
 
 def confirm(question: str, advice: str) -> None:
-    """Ask before a change that cannot be undone; where there is no terminal, the advice names the option instead.
+    """Ask before a command deletes what it was not given by name; the advice names the option for a script.
+
+    A command deletes at once what its arguments name, as Kafka's tools do: ids, a user, the ACLs of a principal.
 
     Raises:
         click.UsageError: there is no terminal to ask on.

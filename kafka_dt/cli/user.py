@@ -5,7 +5,7 @@ machine: the server gets the salted password of each mechanism.
 
 - table: for people; a row for each user, in the order of their names.
 - json: for programs, stable. `list` prints an array of objects with `name` and `credentials`, a list of `mechanism` and
-  `iterations`.
+  `iterations`. The other commands print one such object: what they made, or what they deleted.
 
 Source: KIP-554; kafka.admin.ConfigCommand.
 """
@@ -33,12 +33,20 @@ if TYPE_CHECKING:
 
 _MIN_ITERATIONS: Final = ScramMechanism.SHA_256.min_iterations
 
+
+class _MechanismName(click.Choice[str]):
+    """The name of a mechanism in Kafka's letters; small ones will do."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(value.upper(), param, ctx)
+
+
 _mechanism_option: Final = click.option(
     "--mechanism",
     "mechanisms",
     multiple=True,
-    type=click.Choice([mechanism.value for mechanism in ScramMechanism], case_sensitive=False),
-    callback=lambda _context, _parameter, names: tuple(map(ScramMechanism, names)),
+    type=_MechanismName([mechanism.value for mechanism in ScramMechanism]),
+    callback=lambda _context, _parameter, names: tuple(dict.fromkeys(map(ScramMechanism, names))),
     help="A mechanism of the user; may be given several times. [default: all that apply]",
 )
 _password_option: Final = click.option(
@@ -67,6 +75,7 @@ def user() -> None:
 @_password_option
 @_mechanism_option
 @_iterations_option
+@output_option()
 def create(
     *,
     name: str,
@@ -74,17 +83,22 @@ def create(
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
+    output: Output,
 ) -> None:
-    """Create a SCRAM user, for SCRAM-SHA-256 and SCRAM-SHA-512 unless told otherwise."""
+    """Create a SCRAM user.
+
+    The user can log in with SCRAM-SHA-256 and SCRAM-SHA-512, unless --mechanism chooses one.
+    """
     secret = _password(password)
+    chosen = mechanisms or tuple(ScramMechanism)
 
     async def create_new(client: AdminClient) -> None:
         if name in await client.scram_users([name]):
             raise click.ClickException(f"user {name!r} exists; kafka-dt user passwd sets its password")
-        await client.set_password(name, secret, mechanisms or tuple(ScramMechanism), iterations)
+        await client.set_password(name, secret, chosen, iterations)
 
     ask(AdminClient(config), create_new)
-    click.echo(f"created {printable(name)}")
+    _write(f"created {printable(name)}", name, dict.fromkeys(chosen, iterations), output)
 
 
 @example("kafka-dt user passwd etl --password env:NEW_PASSWORD")
@@ -94,6 +108,7 @@ def create(
 @_password_option
 @_mechanism_option
 @_iterations_option
+@output_option()
 def passwd(
     *,
     name: str,
@@ -101,19 +116,23 @@ def passwd(
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
+    output: Output,
 ) -> None:
-    """Set the password of a SCRAM user, for all mechanisms that it has unless told otherwise.
+    """Set the password of a SCRAM user.
 
-    Sessions that are open stay open. A client needs the new password when it logs in the next time.
+    The password is set for all mechanisms that the user has, unless --mechanism chooses one. Sessions that are open
+    stay open. A client needs the new password when it logs in the next time.
     """
     secret = _password(password)
 
-    async def change(client: AdminClient) -> None:
+    async def change(client: AdminClient) -> Sequence[ScramMechanism]:
         held = await _credentials(client, name)
-        await client.set_password(name, secret, mechanisms or tuple(held), iterations)
+        chosen = mechanisms or tuple(held)
+        await client.set_password(name, secret, chosen, iterations)
+        return chosen
 
-    ask(AdminClient(config), change)
-    click.echo(f"changed the password of {printable(name)}")
+    changed = ask(AdminClient(config), change)
+    _write(f"changed the password of {printable(name)}", name, dict.fromkeys(changed, iterations), output)
 
 
 @example("kafka-dt user delete etl", "kafka-dt user delete etl --mechanism SCRAM-SHA-256")
@@ -121,17 +140,31 @@ def passwd(
 @click.argument("name")
 @config_option
 @_mechanism_option
-def delete(*, name: str, config: ClientConfig, mechanisms: Sequence[ScramMechanism]) -> None:
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option(
+    "--yes", is_flag=True, expose_value=False, help="For scripts: the command does not ask without it either."
+)
+@output_option()
+def delete(
+    *, name: str, config: ClientConfig, mechanisms: Sequence[ScramMechanism], dry_run: bool, output: Output
+) -> None:
     """Delete a SCRAM user, or some of its mechanisms.
 
     The user's delegation tokens stay: end them with `kafka-dt token revoke --owner`. Its ACLs stay, too.
     """
 
-    async def remove(client: AdminClient) -> None:
-        await client.delete_user(name, mechanisms or tuple(await _credentials(client, name)))
+    async def remove(client: AdminClient) -> Mapping[ScramMechanism, int]:
+        held = await _credentials(client, name)
+        if missing := [each for each in mechanisms if each not in held]:
+            raise click.ClickException(f"user {name!r} has no {' and no '.join(missing)}, only {', '.join(held)}")
+        meant = {each: held[each] for each in mechanisms or held}
+        if not dry_run:
+            await client.delete_user(name, meant)
+        return meant
 
-    ask(AdminClient(config), remove)
-    click.echo(f"deleted {', '.join(mechanisms)} of {printable(name)}" if mechanisms else f"deleted {printable(name)}")
+    deleted = ask(AdminClient(config), remove)
+    of_user = f"{', '.join(deleted)} of {printable(name)}" if mechanisms else printable(name)
+    _write(f"would delete {of_user}" if dry_run else f"deleted {of_user}", name, deleted, output)
 
 
 @example("kafka-dt user list --output json")
@@ -151,6 +184,13 @@ def list_users(*, config: ClientConfig, output: Output) -> None:
         console().print(made)
     else:
         click.echo("no SCRAM users")
+
+
+def _write(line: str, name: str, credentials: Mapping[ScramMechanism, int], output: Output) -> None:
+    if output is Output.JSON:
+        write_json(_fields(name, credentials), indent=2)
+    else:
+        click.echo(line)
 
 
 def _fields(name: str, held: Mapping[ScramMechanism, int]) -> Mapping[str, object]:

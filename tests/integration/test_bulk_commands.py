@@ -266,7 +266,7 @@ async def test_nodes_obey_expire_all_within_a_second(beside: tuple[Cluster, Node
         selected = ("--owner", "User:bob", "--renewer", "User:carol")
         shown = await asyncio.to_thread(cluster.run, "token", "expire-all", *selected, "--dry-run")
         assert (shown["byOwner"], set(shown["tokenIds"])) == ({"User:bob": 3}, {each.token_id for each in goes})
-        done = await asyncio.to_thread(cluster.run, "token", "expire-all", *selected)
+        done = await asyncio.to_thread(cluster.run, "token", "expire-all", *selected, "--yes")
         ended_s = time.monotonic()
         assert done["changed"] == 3
         assert connection.closed(on_this_machine(1.0))
@@ -274,7 +274,9 @@ async def test_nodes_obey_expire_all_within_a_second(beside: tuple[Cluster, Node
     for each in (later, stays):
         node.connect_by_token(each).close()
     before = str(later.issue_timestamp_ms)
-    assert (await asyncio.to_thread(cluster.run, "token", "expire-all", "--issued-before", before))["failed"] == 0
+    assert (await asyncio.to_thread(cluster.run, "token", "expire-all", "--issued-before", before, "--yes"))[
+        "failed"
+    ] == 0
     node.connect_by_token(later).close()
 
 
@@ -293,14 +295,14 @@ async def test_tokens_end_over_the_kafka_protocol(beside: tuple[Cluster, Node], 
 
     shown = await asyncio.to_thread(expire_all, ADMIN, "--owner", "User:bob", "--dry-run")
     assert of_bob <= set(shown["tokenIds"])
-    done = await asyncio.to_thread(expire_all, ADMIN, "--owner", "User:bob")
+    done = await asyncio.to_thread(expire_all, ADMIN, "--owner", "User:bob", "--yes")
     assert (done["changed"], done["byOwner"]) == (shown["changed"], {"User:bob": shown["changed"]})
     async with node.client(ADMIN) as admin:
         left = {each.token_id for each in await admin.describe()}
     assert of_carol in left
     assert not of_bob & left
     # Who may not end a token is told so; nothing else happens.
-    refused = await asyncio.to_thread(expire_all, "alice", "--owner", "User:carol", status=1)
+    refused = await asyncio.to_thread(expire_all, "alice", "--owner", "User:carol", "--yes", status=1)
     assert refused["changed"] == 0
     assert "owner_mismatch" in refused["failures"][0]["reason"]
 

@@ -66,7 +66,7 @@ async def test_a_list_is_filtered_sorted_and_without_secrets(
     node: Node, tmp_path: Path, way: Callable[[Node, Path], Ask]
 ) -> None:
     ask = way(node, tmp_path)
-    await printed(ask, "revoke", "--owner", "User:bob")  # what other tests have left
+    await printed(ask, "revoke", "--owner", "User:bob", "--yes")  # what other tests have left
     made = await tokens_of_bob(node)
     async with node.client("carol") as carol:
         of_carol = await carol.create()
@@ -91,7 +91,7 @@ async def test_a_list_is_filtered_sorted_and_without_secrets(
         shown = await asyncio.to_thread(ask, *words)
         assert made[1].token_id in shown.stdout
         assert made[1].hmac_base64 not in shown.stdout
-    await printed(ask, "revoke", "--owner", "User:bob", "--owner", "User:carol")
+    await printed(ask, "revoke", "--owner", "User:bob", "--owner", "User:carol", "--yes")
 
 
 @both_ways
@@ -150,7 +150,7 @@ async def test_a_named_token_ends_though_its_key_is_missing(node: Node, tmp_path
     token, *others = await tokens_of_bob(node)
     ask = on_zookeeper(node, tmp_path)
     wrong_key = ("--override", f"delegation.token.secret.key={SECRET_KEY[::-1]}")
-    assert (await asyncio.to_thread(ask, "revoke", "--owner", "User:bob", *wrong_key)).exit_code == 0
+    assert (await asyncio.to_thread(ask, "revoke", "--owner", "User:bob", "--yes", *wrong_key)).exit_code == 0
     assert [await asyncio.to_thread(works, node, each) for each in others] == [True, True]
     assert (await printed(ask, "revoke", token.token_id, *wrong_key))["endedUnread"] == 1
     await asyncio.to_thread(eventually, lambda: not works(node, token), 1.0)

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from kafka_dt.cli.acl.options import PRINCIPAL, many, pattern_option, with_resources, with_rules
 from kafka_dt.cli.acl.rules import Resources, Rules
-from kafka_dt.cli.options import ask, config_option, confirm, example
+from kafka_dt.cli.options import ask, config_option, confirm, example, yes_option
 from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.client import Acl, AclFilter, AdminClient, ClientConfig
@@ -62,15 +62,15 @@ def add(*, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bo
 @pattern_option(PatternType.LITERAL, "[literal|prefixed|match|any]")
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs that would go.")
-@click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
+@yes_option
 @output_option()
 def remove(
     *, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bool, confirmed: bool, output: Output
 ) -> None:
-    """Remove ACLs and print them: exactly those that `add` adds with the same options, or all of the resources.
+    """Remove ACLs and print them.
 
-    Without --allow-principal and --deny-principal the command removes all ACLs of the resources. It then asks before,
-    and a script must say --yes.
+    The command removes exactly the ACLs that `add` adds with the same options. Without --allow-principal and
+    --deny-principal it removes all ACLs of the resources: it asks, and a script must say --yes.
     """
     if rules.empty:
         if not resources.patterns:

@@ -74,7 +74,7 @@ def _key_id(_context: click.Context, _parameter: click.Parameter, value: str) ->
 
 @example("kafka-dt keys retire 3f1c9a7be0d24c55 --config server.properties")
 @click.command()
-@click.argument("key_id", callback=_key_id)
+@click.argument("key_id", metavar="KEY-ID", callback=_key_id)
 @settings_options()
 @waiting_options
 @click.option("--expire-tokens", is_flag=True, help="End the tokens that the key made.")

@@ -26,11 +26,11 @@ from rich.console import Console
 
 from kafka_dt.bulk import TokenFilter
 from kafka_dt.cli.bulk_run import VERIFIED, BulkRun
-from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
+from kafka_dt.cli.filters import ExpiryRun, confirm_selection, filter_options
 from kafka_dt.cli.keys.files import KeysError, keys_stay
 from kafka_dt.cli.keys.nodes import in_the_other_form, named, workers_with_tokens
 from kafka_dt.cli.node_options import dry_run_option, node_options, now_ms, tell_if_no_token_was_made
-from kafka_dt.cli.options import example, together
+from kafka_dt.cli.options import example, together, yes_option
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.config import ConfigError, from_properties, given_properties
 from kafka_dt.config.secret_keys import CURRENT
@@ -118,16 +118,17 @@ def verify(**given: Any) -> None:
 @_job_options(writes=True)
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
-@click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
+@yes_option
 def expire(*, selected: TokenFilter, dry_run: bool, everything: bool, confirmed: bool, **given: Any) -> None:
-    """End all tokens, or those of an owner, of a renewer, or issued before a time.
+    """End tokens, by filters or all of them.
 
-    Several owners, or renewers, mean any of them; different filters must all hold. Without a filter the command ends
-    every token; it asks before, and a script must say --all (--yes is not enough). The owner of an unreadable token is
-    unknown: with a filter the command leaves and counts the token, without one the token counts as failed.
+    Several owners, or renewers, mean any of them; different filters must all hold. The command asks before, and a
+    script must say --yes. Without a filter the command ends every token: it asks, and a script must say --all (--yes is
+    not enough). The owner of an unreadable token is unknown: with a filter the command leaves and counts the token,
+    without one the token counts as failed.
     """
     if not (dry_run or everything):
-        confirm_all(selected, said_yes=confirmed)
+        confirm_selection(selected, confirmed=confirmed)
     _Work(ExpiryRun(dry_run=dry_run), JobKind.EXPIRE, selected=selected, **given).do()
 
 

@@ -151,10 +151,10 @@ def report(  # noqa: PLR0917 - click gives them by name
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
-    """Report on tokens, logins and signs of theft: a page, JSON and Parquet.
+    """Report on tokens, logins and signs of theft.
 
-    The page is one file that loads nothing from the network. With --owner or --address it also lists the tokens, owners
-    and addresses that a thief could reach from there.
+    The report is a page, JSON and Parquet. The page is one file that loads nothing from the network. With --owner or
+    --address it also lists the tokens, owners and addresses that a thief could reach from there.
     """
     if owner is not None and address is not None:
         raise click.UsageError("Give --owner or --address, not both.")

@@ -203,10 +203,10 @@ def watch(
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
-    """Look for signs of theft in audit events as they come, send alerts, and end stolen tokens.
+    """Look for signs of theft in audit events as they come.
 
-    Run it beside `kafka-dt pipeline ingest`: the table tells what is usual. The rules know only what came before an
-    event, so `kafka-dt pipeline report` finds more.
+    The command sends alerts, and ends stolen tokens if --respond says so. Run it beside `kafka-dt pipeline ingest`: the
+    table tells what is usual. The rules know only what came before an event, so `kafka-dt pipeline report` finds more.
     """
     # Imported here: pyspark is an extra.
     from kafka_dt.pipeline.report.networks import load_networks  # noqa: PLC0415

@@ -86,7 +86,9 @@ class ListedToken:
 @filter_options
 @way_options
 def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
-    """List tokens without their HMACs, sorted by owner and issue: all, or those that the filters select.
+    """List tokens without their HMACs.
+
+    The command lists all tokens, or those that the filters select, sorted by owner and issue.
 
     With --config the command reads ZooKeeper itself, with the settings of a node, and lists every token. Without it the
     command lists the tokens that the user that logs in may see. Several owners, or renewers, mean any of them;

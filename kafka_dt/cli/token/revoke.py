@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
-from kafka_dt.cli.filters import ExpiryRun, confirm_all, filter_options
+from kafka_dt.cli.filters import ExpiryRun, confirm_selection, filter_options
 from kafka_dt.cli.keys.nodes import wait_for_workers
 from kafka_dt.cli.node_options import keyring_if_any
-from kafka_dt.cli.options import confirm, example, login_option_named
+from kafka_dt.cli.options import example, login_option_named, yes_option
 from kafka_dt.cli.output import Output, printable
 from kafka_dt.cli.token.ids import TakesTokenIds
 from kafka_dt.cli.token.trail import recorded_revocations
@@ -66,7 +66,7 @@ _NAMES_SHOWN: Final = 20
 @click.option("--unreadable", is_flag=True, help="End tokens that no secret key of the settings can read.")
 @click.option("--dry-run", is_flag=True, help="Only show which tokens would end.")
 @click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
-@click.option("--yes", "confirmed", is_flag=True, help="Do not ask.")
+@yes_option
 def revoke(
     *,
     ids: tuple[str, ...],
@@ -79,13 +79,16 @@ def revoke(
     everything: bool,
     confirmed: bool,
 ) -> None:
-    """End tokens: those with the given ids, or those of an owner, of a renewer, or issued before a time.
+    """End tokens, by their ids or by filters.
+
+    The command ends tokens that are given by their ids at once. It asks before it ends those of an owner, of a renewer,
+    or issued before a time, and a script must say --yes. Without ids and filters the command ends every token: it asks,
+    and a script must say --all (--yes is not enough).
 
     With --config the command works on ZooKeeper itself, with the settings of a node, and records an audit event for
     each token if those settings have audit. Without it the command works over
     the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
-    mean any of them; different filters must all hold. Without ids and filters the command ends every token; it asks
-    before, and a script must say --all (--yes is not enough). `expire-all` is another name of this command.
+    mean any of them; different filters must all hold. `expire-all` is another name of this command.
 
     The owner of an unreadable token is unknown: with a filter the command leaves and counts the token, without one the
     token counts as failed. A token that is given by its id ends in any case. --unreadable ends these tokens: alone it
@@ -104,12 +107,7 @@ def revoke(
     # Before the question: an answer to it is no use where a setting is wrong.
     reach = way.settings(needs_key=not unreadable) if way.on_zookeeper else way.client()
     if not (dry_run or everything or names is not None):
-        if not unreadable:
-            # A script whose list of ids is empty by mistake says --yes as well.
-            confirm_all(selected, said_yes=confirmed)
-        elif not confirmed:
-            unread = "every token that no secret key of these settings can read"
-            confirm(f"This ends {unread}. Continue?", f"This would end {unread}: say --yes.")
+        confirm_selection(selected, unreadable=unreadable, confirmed=confirmed)
     only_unreadable = unreadable and selected.selects_all and not everything
     revocation = _Revocation(None if only_unreadable else selected, names, unreadable=unreadable, dry_run=dry_run)
     if dry_run and output is Output.JSON:

@@ -45,7 +45,7 @@ PATIENCE_S: Final = 10.0
 @settings_file_option(GATEWAY_FILE)
 @output_option()
 def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) -> None:
-    """Tell whether the cluster can be the store of the gateway's tokens.
+    """Tell whether the cluster can store the gateway's tokens.
 
     The command logs in as the gateway and changes nothing in the cluster. The exit status is 1 if a node with
     kafka.dt.token.store=upstream could not start.

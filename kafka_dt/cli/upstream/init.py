@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     help="Kafka client properties of a user who may create the topic. [default: the gateway's own user]",
 )
 def init(*, config: Path | None, overrides: tuple[str, ...], command_config: Path | None) -> None:
-    """Create the topic by which nodes tell each other of revocations, and print the rights that nodes need on it.
+    """Create the topic of revocations in the cluster.
 
+    Nodes tell each other of revocations by this topic. The command also prints the rights that nodes need on it.
     A topic that is there already stays as it is; kafka-dt upstream check tells whether it is fit.
     """
     set_up_logging("upstream", level="ERROR")

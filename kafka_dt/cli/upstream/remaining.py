@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 @click.command()
 @settings_options()
 def remaining(*, settings: Settings, output: Output) -> None:
-    """List the owners whose live tokens are still in ZooKeeper, and when ZooKeeper can be switched off.
+    """List the owners with live tokens in ZooKeeper.
 
-    The command reads ZooKeeper itself, with the settings of a node, and changes nothing. MAX is the end that no renewal
-    moves, EXPIRES the end unless a token is renewed.
+    The command also tells when ZooKeeper can be switched off. The command reads ZooKeeper itself, with the settings of
+    a node, and changes nothing. MAX is the end that no renewal moves, EXPIRES the end unless a token is renewed.
     """
     found = asyncio.run(_look(settings))
     if output is Output.JSON:

@@ -119,7 +119,7 @@ def test_expire_tells_owners_and_asks_before_it_ends_all(cluster: SealedCluster)
     assert (asked.exit_code, "say --all" in asked.stderr) == (2, True)
     wanted = summary(cluster, "expire", "--owner", "User:owner-1", "--dry-run")
     assert (wanted["byOwner"], wanted["notReadable"]) == ({"User:owner-1": 3}, 1)
-    table = ask(cluster, "expire", "--owner", "User:owner-1")
+    table = ask(cluster, "expire", "--owner", "User:owner-1", "--yes")
     assert table.exit_code == 0
     assert table.stdout.startswith("User:owner-1: 3\nended         3\nnot meant     6\n")
     assert "Not readable, so left alone: 1 token" in table.stderr

@@ -32,6 +32,7 @@ USAGE = [
     (["user", "create", "x", "--password", "secret"], "--password takes file:F or env:N"),
     (["user", "create", "x", "--password", "file:/dev/null"], "The password is empty"),
     (["user", "create", "x", "--iterations", "4095"], "4095 is not in the range"),
+    (["user", "delete", "x", "--mechanism", "plain"], "'PLAIN' is not one of 'SCRAM-SHA-256', 'SCRAM-SHA-512'"),
     (["acl", "add", "--topic", "t"], "Name who is allowed or denied"),
     (["acl", "add", *ALLOW_ALICE], "Name a resource"),
     (["acl", "add", "--topic", "t", "--allow-principal", "alice"], "write User:alice"),
@@ -143,7 +144,14 @@ async def test_a_password_is_asked_for_twice_and_never_shown(server: ScriptedSer
     assert keys_of(ScramMechanism.SHA_256, made.salted_password) == expected
 
 
-def on_terminal(command: list[str], answers: list[tuple[str, str]]) -> str:
+async def test_the_tokens_of_an_owner_end_only_after_a_yes_at_a_terminal() -> None:
+    command = [PROGRAM, "token", "revoke", "--owner", "User:alice", "--bootstrap-server", "127.0.0.1:1"]
+    question = "This ends every token of User:alice (--dry-run shows which). Continue? [y/N]: "
+    assert on_terminal(command, [(question, "n")], status=1).endswith("Aborted!\r\n")
+    assert "no bootstrap server can be used" in on_terminal(command, [(question, "y")], status=1)
+
+
+def on_terminal(command: list[str], answers: list[tuple[str, str]], status: int = 0) -> str:
     """Run a program on a terminal of its own, answer its questions, and give all that the terminal shows."""
     terminal, of_program = os.openpty()
     shown = ""
@@ -159,7 +167,7 @@ def on_terminal(command: list[str], answers: list[tuple[str, str]]) -> str:
             with suppress(OSError):  # the end of a terminal on Linux
                 while piece := os.read(terminal, 1000):
                     shown += piece.decode()
-        assert process.returncode == 0, shown
+        assert process.returncode == status, shown
     finally:
         os.close(terminal)
     return shown
@@ -187,6 +195,39 @@ async def test_a_user_that_does_not_exist_and_a_mechanism_of_tomorrow_are_left_o
     assert json.loads(shown.stdout) == [
         {"name": "alice", "credentials": [{"mechanism": "SCRAM-SHA-256", "iterations": 8192}]}
     ]
+
+
+async def test_a_user_is_deleted_by_name_without_a_question_and_can_be_tried(server: ScriptedServer) -> None:
+    def described(header: Any, _request: Any) -> dict[str, Any]:
+        result = element_type(response_type(header), "results")
+        info = element_type(result, "credential_infos")
+        alice = result(
+            user="alice",
+            error_code=ErrorCode.none,
+            error_message=None,
+            credential_infos=(info(mechanism=1, iterations=8192),),
+        )
+        return {"error_code": ErrorCode.none, "error_message": None, "results": (alice,)}
+
+    server.scripts |= {DESCRIBE_USERS: described, ALTER_USERS: altered(ErrorCode.none)}
+    requests = server.record(ALTER_USERS)
+    deleting = ("user", "delete", "alice")
+    held = {"name": "alice", "credentials": [{"mechanism": "SCRAM-SHA-256", "iterations": 8192}]}
+
+    tried = await asyncio.to_thread(ask, server, *deleting, "--dry-run", "--output", "json")
+    assert json.loads(tried.stdout) == held
+    shown = await asyncio.to_thread(ask, server, *deleting, "--dry-run", "--mechanism", "Scram-Sha-256")
+    assert shown.stdout == "would delete SCRAM-SHA-256 of alice\n"
+    lacking = await asyncio.to_thread(ask, server, *deleting, "--mechanism", "scram-sha-512")
+    assert (lacking.exit_code, lacking.stderr) == (
+        1,
+        "Error: user 'alice' has no SCRAM-SHA-512, only SCRAM-SHA-256\n",
+    )
+    assert requests == []
+    assert (await asyncio.to_thread(ask, server, *deleting)).stdout == "deleted alice\n"
+    done = await asyncio.to_thread(ask, server, *deleting, "--yes", "--output", "json")
+    assert json.loads(done.stdout) == held
+    assert [[(each.name, each.mechanism) for each in request.deletions] for request in requests] == [[("alice", 1)]] * 2
 
 
 async def test_acls_of_a_server_without_types_of_patterns_are_not_guessed(server: ScriptedServer) -> None:

@@ -159,6 +159,20 @@ USAGE = [
     (["--bootstrap-server", "y:1", "--issued-before", "1795219200"], "a number in milliseconds"),
     (["--bootstrap-server", "y:1"], "say --all"),
     (["--bootstrap-server", "y:1", "--yes"], "say --all"),
+    (["--bootstrap-server", "y:1", "--owner", "User:a"], "would end every token of User:a: say --yes"),
+    (
+        [
+            "--bootstrap-server",
+            "y:1",
+            "--renewer",
+            "User:b",
+            "--owner-principal",
+            "User:a",
+            "--issued-before",
+            "2026-11-21",
+        ],
+        "would end every token of User:a, with the renewer User:b, issued before 2026-11-21T00:00:00Z: say --yes",
+    ),
     (["--bootstrap-server", "y:1", "some-id", "--all"], "not both"),
     (["--bootstrap-server", "y:1", "../tokens/some-id"], "cannot be the id of a token"),
     (["--bootstrap-server", "y:1", "some-id", "--from-file", "/dev/nowhere"], "No such file"),
@@ -177,6 +191,12 @@ def test_a_distributed_run_ends_every_token_only_if_a_script_says_all(said: list
     result = CliRunner().invoke(main, ["pipeline", "expire", "--override", "zookeeper.connect=127.0.0.1:1", *said])
     assert result.exit_code == 2
     assert "say --all" in result.stderr
+
+
+def test_a_distributed_run_ends_tokens_of_a_filter_only_if_a_script_says_yes() -> None:
+    result = CliRunner().invoke(main, ["pipeline", "expire", "--config", "x", "--owner", "User:a"])
+    assert result.exit_code == 2
+    assert "would end every token of User:a: say --yes" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from kafka_dt.cli import main
+from kafka_dt.cli import health, main
 from kafka_dt.client import TokenClientError
 from kafka_dt.config import ConfigError
 
@@ -202,3 +202,11 @@ def test_a_command_about_zookeeper_says_where_the_tokens_of_a_cluster_are(comman
     result = CliRunner().invoke(main, [*command.split(), "--config", str(file)])
     assert result.exit_code == 1
     assert "kafka.dt.token.store=upstream has none; ask a node about the cluster's" in result.stderr
+
+
+def test_health_without_an_address_says_how_to_name_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "DEFAULT_URL", "http://127.0.0.1:1")
+    done = CliRunner().invoke(main, ["health"])
+    assert (done.exit_code, done.stdout) == (1, "down\n127.0.0.1:1 does not answer: Connection refused\n")
+    assert "name it by --config or --url" in done.stderr
+    assert CliRunner().invoke(main, ["health", "--url", "http://127.0.0.1:1"]).stderr == ""

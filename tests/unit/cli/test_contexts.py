@@ -108,7 +108,7 @@ def test_the_file_is_for_the_user_alone_and_holds_no_secret(login: Path) -> None
         (("context", "add", "prod"), "Missing option"),
         (("context", "add", "prod", "--bootstrap-server", "nowhere"), "not of the form host:port"),
         (("context", "add", "prod", "--command-config", "/nowhere"), "does not exist"),
-        (("context", "use", "prod"), "no context 'prod'; there is none"),
+        (("context", "use", "prod"), "no context 'prod'; kafka-dt context add makes one"),
         (("context", "remove", "prod"), "no context 'prod'"),
         (("--context", "prod", "token", "list"), "no context 'prod'"),
     ],

@@ -52,6 +52,25 @@ def test_options_of_one_meaning_have_one_name(context: click.Context) -> None:
     assert not names & set(others)
 
 
+@every_command
+def test_a_command_that_asks_can_be_tried_and_answered_by_a_script(context: click.Context) -> None:
+    names = {name for parameter in context.command.params for name in parameter.opts}
+    asks_before_what_cannot_be_tried = {"kafka-dt accept-restore"}
+    if "--yes" in names and context.command_path not in asks_before_what_cannot_be_tried:
+        assert "--dry-run" in names
+
+
+@every_command
+def test_a_list_of_commands_tells_the_whole_purpose_of_each(context: click.Context) -> None:
+    groups = context.command_path.split()[1:-1]
+    (line,) = (
+        line
+        for line in CliRunner().invoke(main, [*groups, "--help"], terminal_width=80).stdout.splitlines()
+        if line.startswith(f"  {context.info_name} ")
+    )
+    assert not line.endswith("...")
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [

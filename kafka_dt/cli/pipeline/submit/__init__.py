@@ -17,5 +17,8 @@ from kafka_dt.cli.options import example
 @example("spark-submit $(kafka-dt pipeline script) report --help")
 @click.command()
 def script() -> None:
-    """Print the path of the program for spark-submit; its arguments are those of kafka-dt pipeline."""
+    """Print the path of the program for spark-submit.
+
+    Its arguments are those of kafka-dt pipeline.
+    """
     click.echo(Path(__file__).resolve().with_name("kafka_dt_pipeline.py"))
