@@ -73,7 +73,13 @@ def _jvm() -> str:
 
 QUICK_JVM: Final = _jvm()
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-QUICK_SPARK: Final = {**INTERPRETED, "spark.driver.memory": "512m", "spark.driver.extraJavaOptions": QUICK_JVM}
+QUICK_SPARK: Final = {
+    **INTERPRETED,
+    # It plans a query again after each shuffle; of a handful of rows nothing is to be learned.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+}
 
 
 def options(settings: Mapping[str, str]) -> list[str]:
