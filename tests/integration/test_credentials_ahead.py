@@ -27,7 +27,9 @@ IDLE_S = 60.0
 """Within this time a node derives a few credentials, also on a machine that is busy."""
 API_VERSIONS = 18
 PIPELINED = 1_000
-"""How many requests a client sends at once: a worker has some tenths of a second to do with two times as many."""
+"""How many requests a client sends at once: two calls for it, and some tenths of a second's work for a worker."""
+BEHIND = 3
+"""How many times as many wait at a worker, so that it is busy while the client gets no turn."""
 
 
 class Memory(SharedCredentials):
@@ -103,12 +105,14 @@ def busy(node: Node) -> Iterator[None]:
 
     def ask(connection: RawConnection) -> None:
         request = connection.encode(API_VERSIONS, 0)
-        requests = (struct.pack(">i", len(request)) + request) * PIPELINED
-        connection.send(requests)
+        frame = struct.pack(">i", len(request)) + request
+        connection.send(frame)
+        answered_bytes = 4 + len(connection.receive_frame())
+        for _ in range(BEHIND):
+            connection.send(frame * PIPELINED)
         while not done.is_set():
-            connection.send(requests)  # before the answers to the last ones are read, so that some are always there
-            for _ in range(PIPELINED):
-                connection.receive_frame()
+            connection.send(frame * PIPELINED)
+            connection.receive(answered_bytes * PIPELINED)
 
     with ExitStack() as stack:
         connections = stack.enter_context(node.on_every_worker(partial(node.connect, "PLAINTEXT")))

@@ -108,8 +108,18 @@ class RawConnection:
 
     def receive_frame(self) -> bytes:
         """The next frame without its length; raises ConnectionClosed, TimeoutError."""
-        (length,) = struct.unpack(">i", self._receive_exactly(4))
-        return self._receive_exactly(length)
+        (length,) = struct.unpack(">i", self.receive(4))
+        return self.receive(length)
+
+    def receive(self, count: int) -> bytes:
+        """The next bytes, as many as that; raises ConnectionClosed, TimeoutError."""
+        received = bytearray()
+        while len(received) < count:
+            part = self._socket.recv(count - len(received))
+            if not part:
+                raise ConnectionClosed
+            received += part
+        return bytes(received)
 
     def ask(self, api_key: int, version: int, **fields: object) -> Any:
         """Send a request and read its answer; both are kio's entities."""
@@ -211,15 +221,6 @@ class RawConnection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _receive_exactly(self, count: int) -> bytes:
-        received = b""
-        while len(received) < count:
-            part = self._socket.recv(count - len(received))
-            if not part:
-                raise ConnectionClosed
-            received += part
-        return received
 
 
 def _accepted(answer: Any) -> Any:
