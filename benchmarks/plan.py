@@ -32,7 +32,7 @@ class Plan:
     """What a producer sends in a round."""
     consume_mib: int = 1_536
     """What a consumer reads in a round."""
-    followed: tuple[int, ...] = (1_000, 10_000, 100_000)
+    followed: tuple[int, ...] = (1_000, 10_000, 30_000, 100_000)
     """Numbers of tokens of a Kafka 4 cluster, which makes about a hundred in a second."""
     event_sizes: tuple[int, ...] = (1_000_000, 3_000_000, 10_000_000)
     """Numbers of audit events."""

@@ -86,9 +86,9 @@ def revoke(
     and a script must say --all (--yes is not enough).
 
     With --config the command works on ZooKeeper itself, with the settings of a node, and records an audit event for
-    each token if those settings have audit. Without it the command works over
-    the Kafka protocol, as the user that logs in; tokens that this user may not see stay. Several owners, or renewers,
-    mean any of them; different filters must all hold. `expire-all` is another name of this command.
+    each token if those settings have audit. Without it the command works over the Kafka protocol, as the user that logs
+    in; tokens that this user may not see stay. Several owners, or renewers, mean any of them; different filters must
+    all hold. `expire-all` is another name of this command.
 
     The owner of an unreadable token is unknown: with a filter the command leaves and counts the token, without one the
     token counts as failed. A token that is given by its id ends in any case. --unreadable ends these tokens: alone it
