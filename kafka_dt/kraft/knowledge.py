@@ -11,8 +11,9 @@ comes back, and the listener of `on_return` deletes it again. Other workers know
 
 Another node tells that it has ended a token (`heard`), which no answer may have yet. If the message proves that its
 writer knows the token, it is believed until an answer is proved to be newer than the message. It can only end a token.
-A message about a token that is not known is believed as well, for an answer that is on its way may have the token: it
-is hidden if the message says that it was deleted, and else it ends when the message says.
+A message about a token that is not known is kept, for an answer that is on its way may have the token, and with it what
+shows whether the message is true. Then the token is hidden if the message says that it was deleted, and else it ends
+when the message says.
 
 Limit: a worker remembers its last `REMEMBERED_DELETIONS`, and as many messages about tokens that it does not know.
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 REMEMBERED_DELETIONS: Final = 10_000
 """Some minutes of as many as a cluster makes."""
+GONE: Final = -1
+"""The end of a token that a message says was deleted: before every other end."""
 
 ReturnListener = Callable[[StoredToken], None]
 """Called with a token that is there, though this worker has deleted it."""
@@ -55,9 +58,8 @@ class Knowledge:
         self._listener: ChangeListener = lambda *_: None
         self._return_listener: ReturnListener = lambda *_: None
         self._changed: dict[str, float] = {}
-        """The ids of the tokens that this worker has changed or heard of, each with the moment."""
-        self._told_ends: dict[str, int] = {}
-        """When those of them end that only messages have told of, in milliseconds since 1970; 0: they were deleted."""
+        """The ids of the tokens that this worker has changed, or that a message has ended, each with the moment."""
+        self._unverified = _Unverified()
         self._deleted: dict[str, None] = {}
         """The ids of the tokens that it has deleted, the last one last."""
         self._missed_s: float | None = None
@@ -66,7 +68,7 @@ class Knowledge:
     @property
     def unproved(self) -> bool:
         """Whether there is a change, or a message, that no answer has been proved to be newer than."""
-        return bool(self._changed) or self._missed_s is not None
+        return bool(self._changed or self._unverified) or self._missed_s is not None
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener: the cache's."""
@@ -93,7 +95,7 @@ class Knowledge:
         held = self._cache.get(token_id)
         end_ms = message.end_timestamp_ms
         if held is None:
-            self._heard_of_unknown(token_id, end_ms or 0)
+            self._unverified.keep(message, self._monotonic())
         elif message.is_proved_by(held.hmac):
             if end_ms is None:
                 self._hide(token_id)
@@ -143,32 +145,71 @@ class Knowledge:
         older = [token_id for token_id, at_s in self._changed.items() if at_s < asked_s]
         for token_id in older:
             del self._changed[token_id]
-            self._told_ends.pop(token_id, None)
-        return older
+        return [*older, *self._unverified.forget(asked_s)]
 
     def _hide(self, token_id: str) -> None:
         """Believe no answer about a token until one is proved to be newer than now."""
         self._changed[token_id] = self._monotonic()
-        self._told_ends.pop(token_id, None)
-
-    def _heard_of_unknown(self, token_id: str, end_ms: int) -> None:
-        if token_id not in self._changed:
-            if len(self._changed) >= REMEMBERED_DELETIONS:
-                return
-            self._told_ends[token_id] = end_ms
-        elif token_id in self._told_ends:
-            self._told_ends[token_id] = min(end_ms, self._told_ends[token_id])
-        self._changed[token_id] = self._monotonic()
 
     def _believed(self, token_id: str, stored: StoredToken | None) -> StoredToken | None:
         """Return what to believe of a token that an answer has; None: nothing."""
-        if stored is None or token_id not in self._changed:
+        if stored is None or token_id in self._changed:
+            return None
+        end_ms = self._unverified.end_ms(stored)
+        if end_ms is None:
             return stored
-        end_ms = self._told_ends.get(token_id, 0)
-        if end_ms == 0:
+        if end_ms == GONE:
             return None
         return replace(stored, token=stored.token.expiring_at(min(end_ms, stored.token.end_timestamp_ms)))
 
     def _is_news(self, token_id: str, stored: StoredToken) -> bool:
         held = self._cache.get(token_id)
         return held is None or held.token != stored.token or held.hmac != stored.hmac
+
+
+class _Unverified:
+    """Messages about tokens that are not known: only a token shows whether the writer of a message knows it.
+
+    Any writer of the topic may make up messages, also many about one token. Those that are not true hide nothing, and
+    take the place of true ones only if they are more than a worker keeps.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[Revocation, float]] = {}
+        """By token id, each with the moment at which it was heard last."""
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def keep(self, message: Revocation, at_s: float) -> None:
+        """Keep a message, if there is room for it."""
+        messages = self._of.get(message.token_id, {})
+        if message not in messages:
+            if self._count >= REMEMBERED_DELETIONS:
+                return
+            self._count += 1
+        messages[message] = at_s
+        self._of[message.token_id] = messages
+
+    def end_ms(self, stored: StoredToken) -> int | None:
+        """Return when a token ends as true messages say, at the latest; GONE if it was deleted, None without such."""
+        messages = self._of.get(stored.token.token_id, ())
+        ends_ms = [
+            GONE if each.end_timestamp_ms is None else each.end_timestamp_ms
+            for each in messages
+            if stored.hmac is not None and each.is_proved_by(stored.hmac)
+        ]
+        return min(ends_ms, default=None)
+
+    def forget(self, before_s: float) -> Sequence[str]:
+        """Forget the messages that were not heard again since a moment; returns the ids of their tokens."""
+        ids = [token_id for token_id, messages in self._of.items() if min(messages.values()) < before_s]
+        for token_id in ids:
+            left = {message: at_s for message, at_s in self._of[token_id].items() if at_s >= before_s}
+            self._count -= len(self._of[token_id]) - len(left)
+            if left:
+                self._of[token_id] = left
+            else:
+                del self._of[token_id]
+        return ids

@@ -294,7 +294,40 @@ async def test_a_token_that_is_not_known_yet_is_hidden_until_an_answer_is_newer_
     await knowledge.take(TOKENS, TOKENS, asked_s)
     assert cache.get(TOKEN.token_id) is None
     await knowledge.take(TOKENS, (), asked_s=next(seconds))
-    assert known(cache, TOKEN.token_id) == TOKEN, "the message was made up"
+    assert known(cache, TOKEN.token_id) == TOKEN, "a renewal has brought it back"
+
+
+async def test_messages_that_do_not_prove_to_know_a_token_hide_it_from_no_worker(
+    knowledge: Knowledge, cache: TokenCache, seconds: count[int]
+) -> None:
+    """A writer of the topic who has the id of a token, and repeats what it makes up, keeps no login from succeeding."""
+    asked_s = next(seconds)
+    for guess in (b"a guess", b"another guess"):
+        knowledge.heard(Revocation.of(TOKEN.token_id, guess, None))
+        knowledge.heard(Revocation.of(TOKEN.token_id, guess, TOKEN.issue_timestamp_ms))
+    await knowledge.take(TOKENS, TOKENS, asked_s)
+    assert known(cache, TOKEN.token_id) == TOKEN
+
+
+async def test_made_up_messages_do_not_take_the_place_of_a_true_one(knowledge: Knowledge, cache: TokenCache) -> None:
+    knowledge.heard(Revocation.of(TOKEN.token_id, b"a guess", None))
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5))
+    knowledge.heard(Revocation.of(TOKEN.token_id, b"another guess", TOKEN.issue_timestamp_ms))
+    await knowledge.take(TOKENS, TOKENS)
+    assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(TOKEN.end_timestamp_ms - 5)
+
+
+async def test_of_the_messages_about_an_unknown_token_those_go_that_an_answer_is_newer_than(
+    knowledge: Knowledge, cache: TokenCache, seconds: count[int]
+) -> None:
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    asked_s = next(seconds)
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - 5))
+    await knowledge.take(TOKENS, TOKENS, asked_s)
+    assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(TOKEN.end_timestamp_ms - 5)
+    await knowledge.take(TOKENS, (), asked_s=next(seconds))
+    assert known(cache, TOKEN.token_id) == TOKEN
+    assert not knowledge.unproved
 
 
 async def test_a_token_that_is_not_known_yet_is_listed_with_the_end_that_a_message_tells(
@@ -343,13 +376,20 @@ async def test_what_this_worker_has_told_itself_is_no_news(known_token: Knowledg
 
 
 async def test_messages_about_unknown_tokens_take_no_more_than_some_memory(
-    cache: TokenCache, monkeypatch: pytest.MonkeyPatch
+    knowledge: Knowledge, cache: TokenCache, seconds: count[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(knowledge_module, "REMEMBERED_DELETIONS", 3)
-    knowledge = Knowledge(cache, lambda: 1.0)
-    for _ in range(5):
-        knowledge.heard(Revocation.of(new_token().token_id, HMAC, None))
-    assert len(knowledge._changed) == 3
+    made = [new_token() for _ in range(5)]
+    for each in made:
+        for _ in range(2):  # from two replicas
+            knowledge.heard(Revocation.of(each.token_id, each.token_id.encode(), None))
+    tokens = {each.token_id: StoredToken(each, hmac=each.token_id.encode()) for each in made}
+    await knowledge.take(tokens, tokens)
+    assert set(cache.copied_ids()) == {each.token_id for each in made[3:]}
+    await knowledge.take(tokens, (), asked_s=next(seconds))
+    knowledge.heard(Revocation.of(TOKEN.token_id, HMAC, None))
+    await knowledge.take(TOKENS, TOKENS)
+    assert cache.get(TOKEN.token_id) is None, "there is room again"
 
 
 async def test_missed_messages_are_made_good_by_a_proof_that_began_later(
