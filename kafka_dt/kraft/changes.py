@@ -13,7 +13,8 @@ deletion at once may bring the token back: then the worker that has deleted it d
 A broker that hangs must not keep a stolen token alive. So a deletion that a broker does not answer goes to another one,
 too. If the connection was the client's own, the gateway deletes the token then, as far as it and the client may. Other
 changes go to one broker: done late, they could undo what came after them. They wait for that broker, and a deletion
-does not wait for them: some connections are for deletions alone.
+does not wait for them: some connections are for deletions alone, and a deletion takes no turn among the changes of its
+token.
 
 A change that ends a token sooner is told to the other nodes, over whichever connection it was made.
 
@@ -158,7 +159,8 @@ class ClusterChanges:
         self._now_ms = now_ms
         self._tell = tell
         self._locks = KeyedLocks()
-        self._deleting: set[asyncio.Task[None]] = set()
+        self._deleting: dict[str, asyncio.Task[None]] = {}
+        """What deletes tokens again, by their ids."""
         knowledge.on_return(self._returned)
 
     async def create(self, wanted: NewToken) -> DelegationToken:
@@ -176,8 +178,10 @@ class ClusterChanges:
 
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
         """Renew or expire a token, again while only the controller does not know it yet."""
-        # A client whose own connection is slow must not hold up the others, who may be revoking the token.
-        async with self._locks.hold(token_id) if change.own is None else nullcontext():
+        # A client whose own connection is slow must not hold up the others, who may be revoking the token. Nor may a
+        # broker that hangs with a renewal: what a deletion finds out is not undone by a later answer.
+        waits = change.own is None and not _deletes(change)
+        async with self._locks.hold(token_id) if waits else nullcontext():
             for _ in range(MAX_ATTEMPTS):
                 held = self._cache.get(token_id)
                 if held is None or not held.has_hmac(hmac):
@@ -194,23 +198,29 @@ class ClusterChanges:
 
     async def close(self) -> None:
         """Send no more."""
-        for task in self._deleting:
+        tasks = tuple(self._deleting.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._deleting, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._connections.close()
 
     def _returned(self, stored: StoredToken) -> None:
         """Delete a token again that this worker has deleted; the next proof tells whether it has gone."""
-        _LOG.warning("Delegation token %s has come back after it was deleted: deleting it again", stored.token.token_id)
-        task = asyncio.create_task(self._delete_again(stored))
-        self._deleting.add(task)
-        task.add_done_callback(self._deleting.discard)
+        token_id = stored.token.token_id
+        if token_id in self._deleting:
+            return
+        _LOG.warning("Delegation token %s has come back after it was deleted: deleting it again", token_id)
+        task = self._deleting[token_id] = asyncio.create_task(self._delete_again(stored))
+        task.add_done_callback(lambda _: self._deleting.pop(token_id))
 
     async def _delete_again(self, stored: StoredToken) -> None:
         assert stored.hmac is not None  # noqa: S101 - a cluster tells the HMAC of each token
-        with suppress(StoreUnavailable, client.RequestRefused):
+        with suppress(StoreUnavailable, TimeoutError, client.RequestRefused):
             try:
-                async with self._connections.one(deletes=True) as connection:
+                async with (
+                    asyncio.timeout(DELETION_PATIENCE_S[0]),
+                    self._connections.one(deletes=True) as connection,
+                ):
                     await requests.change(connection, stored.hmac, Expiry(self._gateway, period_ms=-1))
                 self._tell(stored.token.token_id, stored.hmac, None)
             except client.TokenOwnerMismatch:

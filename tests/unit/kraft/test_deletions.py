@@ -117,6 +117,50 @@ async def test_a_deletion_does_not_wait_for_other_changes_that_a_broker_leaves_w
     await asyncio.gather(*creates, return_exceptions=True)
 
 
+async def test_a_deletion_does_not_wait_for_a_renewal_of_the_same_token_that_a_broker_leaves_without_an_answer(
+    worker: Worker,
+) -> None:
+    held = await worker.holds()
+    answered = asyncio.Event()
+    worker.hanging.append(answered)
+    worker.cluster.server.scripts[RENEW] = lambda *_: answered.wait()
+    requests = worker.cluster.server.record(RENEW)
+    renewal = asyncio.create_task(worker.change(held, Renewal(BOB, HOUR, DAY)))
+    while not requests:  # noqa: ASYNC110 - a condition about a list has no event
+        await asyncio.sleep(0.01)
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1))
+    assert worker.cache.get(held.token.token_id) is None
+    assert not renewal.done()
+    renewal.cancel()
+    await asyncio.gather(renewal, return_exceptions=True)
+
+
+async def test_a_renewal_whose_answer_comes_after_that_to_a_deletion_does_not_bring_the_token_back(
+    worker: Worker,
+) -> None:
+    held = await worker.holds()
+    released = asyncio.Event()
+    worker.answers(RENEW, ErrorCode.none)
+    answer: Any = worker.cluster.server.scripts[RENEW]
+
+    async def late(header: Any, request: Any) -> Any:
+        await released.wait()
+        return answer(header, request)
+
+    worker.cluster.server.scripts[RENEW] = late
+    requests = worker.cluster.server.record(RENEW)
+    renewal = asyncio.create_task(worker.change(held, Renewal(BOB, HOUR, DAY)))
+    while not requests:  # noqa: ASYNC110 - a condition about a list has no event
+        await asyncio.sleep(0.01)
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1))
+    del worker.cluster.described[held.token.token_id]
+    released.set()
+    await renewal
+    assert worker.cache.get(held.token.token_id) is None
+
+
 async def test_a_renewal_is_sent_to_one_broker_only(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "DELETION_PATIENCE_S", (0.05, 0.05))
     held = await worker.holds()
@@ -174,6 +218,26 @@ async def test_a_deleted_token_that_a_renewal_has_brought_back_is_deleted_again_
     assert worker.told == [(token_id, HMAC, None)] * 2
     assert f"{token_id} has come back" in caplog.text
     assert not worker.source._knowledge.unproved
+
+
+async def test_a_token_that_comes_back_is_deleted_by_one_request_at_a_time(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that hangs would otherwise take all connections for deletions, one for each proof meanwhile."""
+    held = await worker.holds()
+    worker.answers(EXPIRE, ErrorCode.none)
+    await worker.change(held, Expiry(ALICE, -1))
+    answered = asyncio.Event()
+    worker.hanging.append(answered)
+    worker.cluster.server.scripts[EXPIRE] = lambda *_: answered.wait()
+    deletions = worker.cluster.server.record(EXPIRE)
+    while not deletions:
+        await worker.source.prove()
+    for _ in range(3):
+        await worker.source.prove()
+    assert len(deletions) == 1
+    assert caplog.text.count("has come back") == 1
+    assert worker.cache.get(held.token.token_id) is None
 
 
 async def test_a_token_that_comes_back_and_that_the_gateway_may_not_expire_is_known_as_the_cluster_has_it(
