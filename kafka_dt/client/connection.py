@@ -29,6 +29,8 @@ from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 
 MAX_ANSWER_BYTES: Final = 100 * 1024 * 1024
 """Longer answers are refused; 100,000 described tokens fit."""
+SHORT_BYTES: Final = 65_536
+"""An answer as short as this is decoded at once, a longer one in a thread."""
 
 _UNASKED_BYTES: Final = 64 * 1024
 """How many bytes may arrive that no task waits for; then reading stops."""
@@ -129,7 +131,11 @@ class Connection:
 
     async def _exchange(self, sent: Sent) -> Any:
         with self._ended_by_errors():
-            return self._requests.decode(sent, await self._content(sent))
+            content = await self._content(sent)
+            if len(content) <= SHORT_BYTES:
+                return self._requests.decode(sent, content)
+            # Other tasks go on meanwhile: the tokens of one owner may be a hundred thousand, which take seconds.
+            return await asyncio.to_thread(self._requests.decode, sent, content)
 
     async def _content(self, sent: Sent) -> bytes:
         with self._ended_by_errors():

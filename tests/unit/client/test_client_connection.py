@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -26,10 +27,14 @@ from kafka_dt.client import (
 )
 from kafka_dt.client.config import Address, ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
+from kafka_dt.client.requests import Requests, Sent
+from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame
 from kafka_dt_protocol.wire.proxy_header import proxy_header
 from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
+from tests.support.tokens.scripted_cluster import ScriptedCluster
+from tests.support.tokens.store_contract import new_token
 
 LOCAL = proxy_header(None, None)
 
@@ -58,6 +63,28 @@ async def test_the_whole_answer_about_versions_stays_with_the_connection(server:
     listed = {key.api_key: (key.min_version, key.max_version) for key in connection.api_versions.api_keys}
     assert listed == server.versions
     await connection.close()
+
+
+@pytest.mark.parametrize(("tokens", "elsewhere"), [(1, False), (1_000, True)])
+async def test_a_long_answer_is_decoded_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch, *, tokens: int, elsewhere: bool
+) -> None:
+    threads: list[threading.Thread] = []
+    decode = Requests.decode
+
+    def noted(requests: Requests, sent: Sent, content: bytes) -> object:
+        threads.append(threading.current_thread())
+        return decode(requests, sent, content)
+
+    async with ScriptedCluster().running() as cluster:
+        made = [DelegationToken(new_token(), bytes(64)) for _ in range(tokens)]
+        cluster.described = {each.token.token_id: each for each in made}
+        connection = await connect(cluster.server)
+        monkeypatch.setattr(Requests, "decode", noted)
+        answer = await connection.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None)
+        await connection.close()
+    assert [each.token_id for each in answer.tokens] == list(cluster.described)
+    assert [each is not threading.current_thread() for each in threads] == [elsewhere]
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
