@@ -22,6 +22,8 @@ class Finding:
     """How to put it right."""
     needed: bool = True
     """Whether a node cannot serve the cluster's tokens with this problem."""
+    passes: bool = False
+    """Whether it may pass by itself: the controllers elect a leader, or the broker is cut off from them."""
 
     @property
     def fit(self) -> bool:

@@ -189,7 +189,8 @@ async def _records(connection: Connection, _: Principal) -> Finding:
             return Finding(point)
         await asyncio.sleep(LOOK_S)
     remedy = "set metadata.max.idle.interval.ms=500 on the controllers, its default, and see whether a quorum is there"
-    return Finding(point, f"{connection.server} hears of no new records, so no answer can be proved to be new", remedy)
+    problem = f"{connection.server} hears of no new records, so no answer can be proved to be new"
+    return Finding(point, problem, remedy, passes=True)
 
 
 async def _create_tokens(connection: Connection, gateway: Principal) -> Finding:
@@ -223,4 +224,7 @@ def _of(point: str, code: ErrorCode, gateway: Principal | None = None) -> Findin
     if code is ErrorCode.cluster_authorization_failed and gateway is not None:
         remedy = allow(gateway, "--operation Describe --cluster")
         return Finding(point, f"{gateway} may not describe the cluster", remedy)
-    return Finding(point, f"the cluster answered with error {code.value} ({code.name})", "see the log of the broker")
+    problem, remedy = f"the cluster answered with error {code.value} ({code.name})", "see the log of the broker"
+    if code.retriable:
+        return Finding(point, problem, f"try again in some seconds; then {remedy}", passes=True)
+    return Finding(point, problem, remedy)

@@ -214,6 +214,10 @@ def session(
     )
 
 
+class _NotFitYet(Exception):
+    """The cluster cannot be the store of tokens now, but may soon; the text says why."""
+
+
 class KafkaCluster:
     """What a node has of the cluster besides its tokens: a ClusterState.
 
@@ -253,18 +257,19 @@ class KafkaCluster:
         """Wait for the cluster, as long as it takes, and see whether it is fit.
 
         Raises:
-            ClusterUnavailable: it is not, or refuses the gateway's login.
+            ClusterUnavailable: it is not, and that will not pass by itself; or it refuses the gateway's login.
         """
-        complained = False
+        complaints: set[type[Exception]] = set()
         asking = session(self._upstream.config, self._upstream.servers, patience_s=PATIENCE_MS / 1000)
         try:
             while not self._id:
                 try:
                     await self._examine(asking)
-                except ConnectionFailed as error:
-                    if not complained:
-                        complained = True
+                except (ConnectionFailed, _NotFitYet) as error:
+                    if type(error) not in complaints:
+                        complaints.add(type(error))
                         _LOG.warning("The node waits for the upstream cluster, whose tokens it serves: %s", error)
+                    await asking.close()  # another broker may be well
                     await asyncio.sleep(self._retry_s)
                 except TokenClientError as error:
                     raise ClusterUnavailable(str(error)) from error
@@ -298,9 +303,13 @@ class KafkaCluster:
         findings = await examine(
             connection, self._upstream.config, self._gateway, self._mechanism, creates=self._creates
         )
-        # One right may be what two points lack.
-        if needed := dict.fromkeys(str(each) for each in findings if each.needed and not each.fit):
-            raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {'; '.join(needed)}")
+        unfit = [each for each in findings if each.needed and not each.fit]
+        if unfit:
+            # One right may be what two points lack.
+            problems = "; ".join(dict.fromkeys(map(str, unfit)))
+            if all(each.passes for each in unfit):
+                raise _NotFitYet(problems)
+            raise ClusterUnavailable(f"the upstream cluster cannot be the store of tokens: {problems}")
         for finding in (*findings, *await self._topic(connection)):
             if not finding.fit:
                 _LOG.warning("The upstream cluster as the store of tokens: %s", finding)

@@ -97,12 +97,22 @@ class ClusterTokens:
         self._knowledge.on_change(listener)
 
     async def load(self) -> None:
-        """Read all tokens, and follow them from now on.
+        """Read all tokens, and follow them from now on; waits for a broker that can prove them, as long as it takes.
 
         Raises:
-            StoreUnavailable: no broker can be asked.
+            StoreUnavailable: the cluster refuses the gateway's login.
         """
-        await self._proofs.join()
+        while True:
+            try:
+                await self._proofs.join()
+                break
+            except StoreUnavailable as error:
+                if isinstance(error.__cause__, LoginFailed):
+                    raise
+                # This broker may be cut off from the controllers; the next proof asks another.
+                self._note_failure(error)
+                await asyncio.sleep(self._refresh_s)
+        self._note_answer()
         if self._following is None:
             self._following = asyncio.create_task(self._follow())
         if self._news is not None:

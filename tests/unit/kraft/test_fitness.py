@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
@@ -102,11 +103,6 @@ async def test_a_cluster_can_be_fit(cluster: ScriptedCluster) -> None:
             "sasl.enabled.mechanisms",
         ),
         (
-            lambda cluster: cluster.offsets.extend([7] * 1_000),
-            "hears of no new records",
-            "metadata.max.idle.interval.ms",
-        ),
-        (
             lambda cluster: setattr(cluster, "quorum_error", ErrorCode.cluster_authorization_failed),
             "User:gateway may not describe the cluster",
             "--operation Describe --cluster",
@@ -127,6 +123,51 @@ async def test_an_unfit_cluster_is_told_with_its_remedy_and_no_node_starts(
     with pytest.raises(ClusterUnavailable, match=problem):
         await in_cluster(cluster).start()
     assert remedy in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("spoil", "mend", "problem", "remedy"),
+    [
+        (
+            lambda cluster: cluster.offsets.extend([7] * 1_000_000),
+            lambda cluster: cluster.offsets.clear(),
+            "hears of no new records",
+            "metadata.max.idle.interval.ms",
+        ),
+        (
+            lambda cluster: setattr(cluster, "quorum_error", ErrorCode.not_leader_or_follower),
+            lambda cluster: setattr(cluster, "quorum_error", ErrorCode.none),
+            r"error 6 \(not_leader_or_follower\)",
+            "try again in some seconds",
+        ),
+    ],
+    ids=["a broker that is cut off from the controllers", "an election of the controllers"],
+)
+async def test_a_node_waits_while_what_makes_a_cluster_unfit_may_pass(
+    cluster: ScriptedCluster,
+    *,
+    spoil: Callable[[ScriptedCluster], object],
+    mend: Callable[[ScriptedCluster], object],
+    problem: str,
+    remedy: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fitness, "LOOK_S", 0.001)
+    spoil(cluster)
+    (finding,) = await unfit(cluster)
+    assert finding.needed
+    assert remedy in finding.remedy
+    before = cluster.server.connections
+    node = in_cluster(cluster)
+    starting = asyncio.create_task(node.start())
+    while cluster.server.connections < before + 4:  # noqa: ASYNC110 - a condition about a server has no event
+        await asyncio.sleep(0.005)
+    assert not starting.done()
+    mend(cluster)
+    await starting
+    assert await node.cluster_id() == CLUSTER_ID
+    assert len(re.findall(f"waits for the upstream cluster.*{problem}", caplog.text)) == 1
 
 
 @pytest.mark.parametrize(

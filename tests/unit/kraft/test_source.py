@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kafka_dt.client import ClientConfig
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.kraft.knowledge import Knowledge
+from kafka_dt.kraft.node import session
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
@@ -137,14 +140,39 @@ async def test_a_read_waits_for_no_broker_when_none_has_answered_for_some_time(
             await source.read(new_token().token_id)
 
 
-async def test_a_load_without_a_cluster_can_be_tried_again(cluster: ScriptedCluster, cache: TokenCache) -> None:
+async def test_a_load_waits_for_a_broker_that_can_prove_the_tokens(
+    cluster: ScriptedCluster, cache: TokenCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker that is asked first may be cut off from the controllers, though others are well."""
+    token_id = made_at_a_broker(cluster)
     cluster.server.greeting = b"no kafka"
-    with pytest.raises(StoreUnavailable):
-        async with following(cluster, cache):
-            pass
-    cluster.server.greeting = None
+
+    async def be_well() -> None:
+        await eventually(lambda: cluster.server.connections >= 3)
+        assert cache.get(token_id) is None
+        cluster.server.greeting = None
+        cluster.server.drop_connections()
+
+    mending = asyncio.create_task(be_well())
     async with following(cluster, cache) as source:
         assert source.connected
+        assert cache.get(token_id) is not None
+    await mending
+    assert caplog.text.count("cannot follow the tokens") == 1
+    assert caplog.text.count("follows the tokens of the upstream cluster again") == 1
+
+
+async def test_a_load_does_not_wait_for_a_cluster_that_refuses_the_login(
+    cache: TokenCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedCluster.fit("gateway", "secret").running() as cluster:
+        jaas = f'{PLAIN_LOGIN_MODULE} required username="gateway" password="another";'
+        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+        config = ClientConfig.from_properties({"bootstrap.servers": cluster.server.address, **login})
+        monkeypatch.setattr(cluster, "session", lambda: session(config))
+        with pytest.raises(StoreUnavailable, match="with PLAIN failed"):
+            async with following(cluster, cache):
+                pass
 
 
 async def test_a_cluster_that_removes_expired_tokens_is_not_asked_for_its_time(
