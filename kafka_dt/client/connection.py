@@ -168,6 +168,8 @@ async def _connect(address: Address, config: ClientConfig) -> Link:
         raise ConnectionLost(str(address), reason) from error
     except OSError as error:
         raise ConnectionLost(str(address), transport_reason(error, connecting=True)) from error
+    except UnicodeError as error:
+        raise ConnectionLost(str(address), "this cannot be the name of a host") from error
 
 
 async def _linked(address: Address, tls: ssl.SSLContext | None, preamble: bytes) -> Link:

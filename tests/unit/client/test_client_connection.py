@@ -100,6 +100,17 @@ def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system(run: Cal
     run(look())
 
 
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("host", ["kafka..example", f"{'a' * 64}.example"])
+def test_a_host_whose_name_no_resolver_takes_is_out_of_reach(run: Callable[[Any], None], host: str) -> None:
+    async def look() -> None:
+        config = ClientConfig(bootstrap_servers=(Address(host, 9092),))
+        with pytest.raises(ConnectionLost, match="cannot be the name of a host"):
+            await Connection.open(config.bootstrap_servers[0], config)
+
+    run(look())
+
+
 async def test_a_preamble_is_in_front_of_the_first_request() -> None:
     received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
