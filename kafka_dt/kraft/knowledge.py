@@ -10,12 +10,14 @@ renewal that it gets then may bring a deleted token back. A token that this work
 comes back, and the listener of `on_return` deletes it again. Other workers know it as long as the cluster has it.
 
 Another node tells that it has ended a token (`heard`), which no answer may have yet. If the message proves that its
-writer knows the token, it is believed until an answer is proved to be newer than the message. It can only end a token.
+writer knows the token, it is believed until an answer is proved to be newer than the message. It can only end a token,
+and once: who repeats it when the token was renewed since ends nothing.
 A message about a token that is not known is kept, for an answer that is on its way may have the token, and with it what
 shows whether the message is true. Then the token is hidden if the message says that it was deleted, and else it ends
 when the message says.
 
-Limit: a worker remembers its last `REMEMBERED_DELETIONS`, and as many messages about tokens that it does not know.
+Limit: a worker remembers its last `REMEMBERED_DELETIONS`, as many messages that it has obeyed, and as many about tokens
+that it does not know.
 
 What is known is in the node's cache, which hears of nothing but this.
 
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_dt.tokens import StoredToken
 from kafka_dt.tokens.sharing import in_turns
@@ -39,6 +41,8 @@ REMEMBERED_DELETIONS: Final = 10_000
 """Some minutes of as many as a cluster makes."""
 GONE: Final = -1
 """The end of a token that a message says was deleted: before every other end."""
+
+_Key = TypeVar("_Key")
 
 ReturnListener = Callable[[StoredToken], None]
 """Called with a token that is there, though this worker has deleted it."""
@@ -62,6 +66,8 @@ class Knowledge:
         self._unverified = _Unverified()
         self._deleted: dict[str, None] = {}
         """The ids of the tokens that it has deleted, the last one last."""
+        self._obeyed: dict[Revocation, None] = {}
+        """The messages by which known tokens end sooner, the last one last."""
         self._missed_s: float | None = None
         """The moment before which messages may have been missed."""
 
@@ -82,9 +88,7 @@ class Knowledge:
         """Tell the outcome of a change of this worker, which the cluster has just acknowledged; None: deleted."""
         self._hide(token_id)
         if stored is None:
-            self._deleted[token_id] = None
-            if len(self._deleted) > REMEMBERED_DELETIONS:
-                del self._deleted[next(iter(self._deleted))]
+            _remember(self._deleted, token_id)
         self._listener(token_id, stored)
 
     def heard(self, message: Revocation) -> None:
@@ -100,7 +104,9 @@ class Knowledge:
             if end_ms is None:
                 self._hide(token_id)
                 self._listener(token_id, None)
-            elif end_ms < held.token.end_timestamp_ms:
+            elif end_ms < held.token.end_timestamp_ms and message not in self._obeyed:
+                # Repeated all the time it would keep a token from logging in that was renewed since.
+                _remember(self._obeyed, message)
                 self._hide(token_id)
                 self._listener(token_id, StoredToken(held.token.expiring_at(end_ms), hmac=held.hmac))
 
@@ -165,6 +171,13 @@ class Knowledge:
     def _is_news(self, token_id: str, stored: StoredToken) -> bool:
         held = self._cache.get(token_id)
         return held is None or held.token != stored.token or held.hmac != stored.hmac
+
+
+def _remember(memory: dict[_Key, None], key: _Key) -> None:
+    """Add to a memory, which forgets the oldest."""
+    memory[key] = None
+    if len(memory) > REMEMBERED_DELETIONS:
+        del memory[next(iter(memory))]
 
 
 class _Unverified:

@@ -272,6 +272,20 @@ async def test_a_message_shortens_a_token_until_an_answer_is_newer(
     assert known(cache, TOKEN.token_id) == TOKEN, "it was renewed since"
 
 
+async def test_a_message_that_is_repeated_does_not_end_a_token_again_that_was_renewed_since(
+    known_token: Knowledge, cache: TokenCache, seconds: count[int]
+) -> None:
+    """A writer of the topic can repeat the records of others, who have ended the token before."""
+    sooner, soonest = (Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms - ms) for ms in (5, 9))
+    known_token.heard(sooner)
+    await known_token.take(TOKENS, (), asked_s=next(seconds))
+    known_token.heard(sooner)
+    assert known(cache, TOKEN.token_id) == TOKEN
+    assert not known_token.unproved
+    known_token.heard(soonest)
+    assert known(cache, TOKEN.token_id) == TOKEN.expiring_at(TOKEN.end_timestamp_ms - 9)
+
+
 async def test_a_message_never_prolongs_a_token(known_token: Knowledge, cache: TokenCache) -> None:
     known_token.heard(Revocation.of(TOKEN.token_id, HMAC, TOKEN.end_timestamp_ms + 5))
     assert known(cache, TOKEN.token_id) == TOKEN
