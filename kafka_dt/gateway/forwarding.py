@@ -25,20 +25,17 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafka_dt.gateway.addresses import BrokerAddresses
-from kafka_dt.gateway.brokers import UpstreamBrokers
-from kafka_dt.gateway.connecting import Connector
-from kafka_dt.gateway.relay import ClientRelay, LoginsUnderWay
+from kafka_dt.gateway.relay import ClientRelay
 from kafka_dt.gateway.upstream_side import UpstreamSide
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
 from kafka_dt_protocol import AtGateway, ConnectionClosed, RemoteProtocolError, State
-from kafka_dt_protocol.api.offered_versions import OfferedByUpstream
 from kafka_dt_protocol.rewriting import RequestStart, RequestStream
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address
     from kafka_dt.client.login import Channel
+    from kafka_dt.gateway.services import GatewayServices
     from kafka_dt.server.handlers import AskCluster
 
 MAX_OUTSTANDING: Final = 1_000
@@ -49,22 +46,6 @@ GOODBYE_S: Final = 30.0
 """How long a connection that is ending waits: for the upstream's answers, and for the client to read them."""
 REVOKED_S: Final = 1.0
 """How long it waits for the client when its token has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayServices:
-    """What all connections of a gateway share."""
-
-    connector: Connector
-    brokers: UpstreamBrokers
-    addresses: BrokerAddresses
-    offered: OfferedByUpstream
-    relayed: LoginsUnderWay | None = None
-    """The logins under way at the cluster, where it decides about them."""
-    makes_its_tokens: bool = False
-    """Whether new tokens are made in the cluster, which then decides who may create them."""
-    audited: frozenset[int] = frozenset()
-    """The APIs whose requests are forwarded by their handlers, which read the answers."""
 
 
 class Side(Enum):

@@ -26,11 +26,12 @@ from kafka_dt.config.gateway import IDENTITY_FILE
 from kafka_dt.gateway.addresses import BrokerAddresses, BrokerPorts, PortListener
 from kafka_dt.gateway.brokers import UpstreamBrokers
 from kafka_dt.gateway.connecting import Connector
-from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
+from kafka_dt.gateway.forwarding import Forwarding
 from kafka_dt.gateway.identities import Identities, MappedIdentities, OneForAll
 from kafka_dt.gateway.own_tokens import OwnTokens
 from kafka_dt.gateway.owner_tokens import MARKS, OwnerTokens
 from kafka_dt.gateway.relay import LoginsUnderWay
+from kafka_dt.gateway.services import GatewayServices
 from kafka_dt.gateway.token_requests import TokenRequests
 from kafka_dt.gateway.traced import TracedConnector, TracedForwarding
 from kafka_dt.metrics import Counts

@@ -7,13 +7,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_dt.gateway.connecting import Connector
-from kafka_dt.gateway.forwarding import Forwarding, GatewayServices, KeptRequest, Side
+from kafka_dt.gateway.forwarding import Forwarding, KeptRequest, Side
 from kafka_dt.tracing import Attributes, Spans, api_name, request_attributes
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig
     from kafka_dt.gateway.identities import Identities
     from kafka_dt.gateway.own_tokens import OwnTokens
+    from kafka_dt.gateway.services import GatewayServices
     from kafka_dt.gateway.upstream import Upstream, UpstreamListener
     from kafka_dt.metrics import Counts
     from kafka_dt.server.connections.connection import ClientConnection

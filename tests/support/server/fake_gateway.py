@@ -22,8 +22,9 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionLost
 from kafka_dt.config import Endpoint, Listener
-from kafka_dt.gateway.forwarding import Forwarding, GatewayServices
+from kafka_dt.gateway.forwarding import Forwarding
 from kafka_dt.gateway.relay import LoginsUnderWay
+from kafka_dt.gateway.services import GatewayServices
 from kafka_dt.gateway.upstream import Exchange, Upstream, UpstreamListener
 from kafka_dt.server.connections.connection import ClientConnection
 from kafka_dt.server.connections.services import ConnectionServices
