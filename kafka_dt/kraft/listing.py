@@ -40,7 +40,8 @@ _ERROR: Final = struct.Struct(">h")
 class Piece:
     """Tokens that follow each other."""
 
-    content: bytes
+    content: bytes = field(repr=False)
+    """Has their HMACs."""
     tokens: Mapping[str, StoredToken]
 
 

@@ -7,7 +7,7 @@ Source: org.apache.zookeeper.Op, org.apache.zookeeper.data.Stat.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 ANY_VERSION: Final = -1
@@ -18,7 +18,7 @@ class Create:
     """Make a znode; its ACL follows from its path."""
 
     path: str
-    data: bytes
+    data: bytes = field(repr=False)
     sequence: bool = False
     """Whether the server appends a number of ten digits to the path."""
     ephemeral: bool = False
@@ -30,7 +30,7 @@ class SetData:
     """Replace the data of a znode."""
 
     path: str
-    data: bytes
+    data: bytes = field(repr=False)
     version: int = ANY_VERSION
     """Only if its data has this version."""
 
@@ -82,5 +82,5 @@ class Stat:
 class Znode:
     """The data of a znode and its state, from one moment."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     stat: Stat

@@ -30,8 +30,11 @@ HMAC = bytes(64)
 
 def answer(tokens: Sequence[Token], error: ErrorCode = ErrorCode.none) -> bytes:
     """What a broker answers, after the correlation id."""
-    cluster = ScriptedCluster(describe_error=error)
-    cluster.described = {each.token_id: DelegationToken(each, HMAC) for each in tokens}
+    return answer_of({each.token_id: DelegationToken(each, HMAC) for each in tokens}, error)
+
+
+def answer_of(described: dict[str, DelegationToken], error: ErrorCode = ErrorCode.none) -> bytes:
+    cluster = ScriptedCluster(describe_error=error, described=described)
     header = RequestHeader(ApiKey.DESCRIBE_DELEGATION_TOKEN, VERSION, 7, "test")
     response = ASKED[ApiKey.DESCRIBE_DELEGATION_TOKEN].response[VERSION]
     return encode_response(
@@ -53,6 +56,14 @@ FIRST, OF_ALL = read(TOKENS)
 
 def test_a_first_answer_is_decoded_as_a_whole() -> None:
     assert {each.token_id for each in TOKENS} == OF_ALL
+
+
+def test_what_is_kept_of_an_answer_shows_no_secret() -> None:
+    secret = b"hmac-of-a-token"
+    cluster_has = {TOKENS[0].token_id: DelegationToken(TOKENS[0], secret)}
+    listing, _ = Listing().read(answer_of(cluster_has), VERSION, GATEWAY)
+    assert listing.tokens[TOKENS[0].token_id].hmac == secret
+    assert secret.decode() not in repr(listing)
 
 
 def test_the_same_answer_gives_the_same_listing() -> None:
