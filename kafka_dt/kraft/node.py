@@ -61,6 +61,7 @@ PATIENCE_MS: Final = 5_000
 """How long a broker may take to answer a request for reading."""
 NEWS_PATIENCE_MS: Final = 3_000
 """How long a broker may take to answer a request about the topic of news, which may wait for a second by itself."""
+LONGEST_PROOF_S: Final = 15.0
 RETRY_S: Final = 3.0
 
 
@@ -93,8 +94,7 @@ def node_stores(
         knowledge,
         gateway,
         monotonic=time.monotonic,
-        # A broker may be behind for some seconds under load; there must be time left to try another one.
-        proof_s=settings.upstream_max_staleness_ms / 1000 / 2,
+        proof_s=proof_patience_s(settings.upstream_max_staleness_ms),
         counts=needs.counts,
         acls=known_acls,
     )
@@ -164,6 +164,16 @@ def _news(
         now_ms=now_ms,
         monotonic=time.monotonic,
     )
+
+
+def proof_patience_s(max_staleness_ms: int) -> float:
+    """Return how long a proof may take at one broker, in seconds, before another one is asked.
+
+    A broker may be behind for some seconds under load; there must be time left to try another one. What waits for the
+    proof, such as a login with a token that is not known yet, does not wait longer for a broker that is cut off where
+    operators allow a larger staleness.
+    """
+    return min(max_staleness_ms / 1000 / 2, LONGEST_PROOF_S)
 
 
 def creates_tokens(settings: Settings) -> bool:

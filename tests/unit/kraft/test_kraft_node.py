@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import Address, Credentials
 from kafka_dt.config import Settings, from_properties, upstream_client_properties
 from kafka_dt.idle import IdleTime
-from kafka_dt.kraft.node import creates_tokens, node_stores
+from kafka_dt.kraft.node import creates_tokens, node_stores, proof_patience_s
 from kafka_dt.stores import ClusterUnavailable, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import DelegationToken, Expiry, TokenCache, TokenLimits
 from kafka_dt.upstream import UpstreamClient
@@ -110,6 +110,13 @@ async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a condition about a server has no event
             await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("max_staleness_ms", "seconds"), [(3_000, 1.5), (30_000, 15), (600_000, 15)])
+def test_a_broker_that_is_cut_off_is_left_soon_whatever_staleness_is_allowed(
+    max_staleness_ms: int, seconds: float
+) -> None:
+    assert proof_patience_s(max_staleness_ms) == seconds
 
 
 async def test_a_node_obeys_a_revocation_of_another_one_whose_record_its_broker_does_not_have(
