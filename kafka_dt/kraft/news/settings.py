@@ -162,14 +162,22 @@ def _of_state(state: TopicState, name: str, gateway: Principal) -> tuple[str, st
 
 
 def _of_settings(found: Mapping[str, str | None], state: TopicState, name: str) -> tuple[str, str] | None:
-    wrong = {key: found[key] for key, fits in _FIT.items() if not fits(found.get(key) or "", len(state.replicas))}
+    wrong = {key: found.get(key) for key in _FIT if not _fits(key, found.get(key), len(state.replicas))}
     if not wrong:
         return None
     _, wanted = settings_for(len(state.replicas))
-    told = ", ".join(f"{key}={value}" for key, value in wrong.items())
+    told = ", ".join(f"{key}={value or 'unknown'}" for key, value in wrong.items())
     right = ",".join(f"{key}={wanted[key]}" for key in wrong)
     command = "kafka-configs.sh --bootstrap-server ... --alter --entity-type topics"
     return f"topic {name} has {told}", f"{command} --entity-name {name} --add-config {right}"
+
+
+def _fits(key: str, value: str | None, replicas: int) -> bool:
+    """Say whether a setting will do; not if the cluster does not tell it."""
+    try:
+        return value is not None and _FIT[key](value, replicas)
+    except ValueError:
+        return False
 
 
 def _again(name: str) -> str:

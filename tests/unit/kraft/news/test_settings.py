@@ -125,6 +125,16 @@ ALLOW = (
             f"{ALTER} max.message.bytes={FETCH_BYTES},retention.ms=3600000",
         ),
         (
+            lambda topic: topic.settings.pop("retention.ms"),
+            "has retention.ms=unknown",
+            f"{ALTER} retention.ms=3600000",
+        ),
+        (
+            lambda topic: topic.settings.update({"retention.ms": "one hour"}),
+            "has retention.ms=one hour",
+            f"{ALTER} retention.ms=3600000",
+        ),
+        (
             lambda topic: topic.settings.update({"min.insync.replicas": "2"}),
             "has min.insync.replicas=2",
             f"{ALTER} min.insync.replicas=1",
