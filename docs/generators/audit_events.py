@@ -120,8 +120,8 @@ These are no events:
 - A describe of more than {long_items:,} tokens whose client goes away before the answer: it ends without an answer.
   Every other request of the table is an event even if its client has gone.
 - The commands `keys ...` and `pipeline tokens ...`: they work on ZooKeeper without a node, as brokers do, and write a
-  report of their own. `token revoke --config` does record each token that it ends, by itself: as `token_expired` events
-  whose `node` is the node's name with `-revoke` and the command's process id.
+  report of their own. `token revoke`, `user` and `acl` with `--config` do record each change that they make: the `node`
+  of these events is the node's name with `-revoke`, `-user` or `-acl` and the command's process id.
 - A start with another secret key than the last time. The `key_id` of the tokens that the node then makes shows the key.
 
 ### At a gateway

@@ -86,8 +86,8 @@ def node_settings(config: Path | None, overrides: tuple[str, ...], *, needs_key:
     settings = load(config, overrides).settings
     if not TokenStore(settings.token_store).has_zookeeper:
         raise click.ClickException(
-            f"this command is about tokens in ZooKeeper, and {STORE}={settings.token_store} has none; ask a node about "
-            "the cluster's: kafka-dt token list, describe, expire or revoke with --bootstrap-server"
+            f"this command works on ZooKeeper, and {STORE}={settings.token_store} has none; ask a node about the "
+            "cluster's tokens, users and ACLs: kafka-dt token, user and acl with --bootstrap-server"
         )
     if not settings.zookeeper_connect:
         raise _lacking(config, "zookeeper.connect")

@@ -1,7 +1,7 @@
-"""`kafka-dt user create|delete|list|passwd`: the SCRAM users of a cluster, at a node or a broker.
+"""`kafka-dt user create|delete|list|passwd`: the SCRAM users of a cluster, at a node or a broker, or in ZooKeeper.
 
 What kafka-configs.sh does with `--entity-type users`. A password never stands on a command line, and never leaves this
-machine: the server gets the salted password of each mechanism.
+machine: the server gets the salted password of each mechanism. There are two ways in (`way.py`).
 
 - table: for people; a row for each user, in the order of their names.
 - json: for programs, stable. `list` prints an array of objects with `name` and `credentials`, a list of `mechanism` and
@@ -19,17 +19,19 @@ import click
 from rich.text import Text
 
 from kafka_dt.cli import SuggestingGroup
-from kafka_dt.cli.options import ask, config_option, example, secret_of
-from kafka_dt.cli.output import Output, output_option, printable, write_json
+from kafka_dt.cli.administration import administer
+from kafka_dt.cli.options import example, secret_of
+from kafka_dt.cli.output import Output, printable, write_json
 from kafka_dt.cli.tables import console, table
-from kafka_dt.client import AdminClient
+from kafka_dt.cli.way import way_options
 from kafka_dt.client.admin_client import DEFAULT_ITERATIONS, MAX_ITERATIONS
 from kafka_dt_protocol.sasl import ScramMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kafka_dt.client import ClientConfig
+    from kafka_dt.cli.administration import Administration
+    from kafka_dt.cli.way import Way
 
 _MIN_ITERATIONS: Final = ScramMechanism.SHA_256.min_iterations
 
@@ -65,21 +67,24 @@ _iterations_option: Final = click.option(
 
 @click.group(cls=SuggestingGroup)
 def user() -> None:
-    """Create, change, list and delete SCRAM users."""
+    """Create, change, list and delete SCRAM users.
+
+    With --config a command works on ZooKeeper itself, with the settings of a node, and needs no user that may do so.
+    Without it the command asks a node or a broker, as the user that logs in.
+    """
 
 
 @example("kafka-dt user create alice", "kafka-dt user create etl --password file:/run/secrets/etl")
 @user.command()
 @click.argument("name")
-@config_option
+@way_options
 @_password_option
 @_mechanism_option
 @_iterations_option
-@output_option()
 def create(
     *,
     name: str,
-    config: ClientConfig,
+    way: Way,
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
@@ -92,27 +97,26 @@ def create(
     secret = _password(password)
     chosen = mechanisms or tuple(ScramMechanism)
 
-    async def create_new(client: AdminClient) -> None:
-        if name in await client.scram_users([name]):
+    async def create_new(admin: Administration) -> None:
+        if name in await admin.scram_users([name]):
             raise click.ClickException(f"user {name!r} exists; kafka-dt user passwd sets its password")
-        await client.set_password(name, secret, chosen, iterations)
+        await admin.set_password(name, secret, chosen, iterations)
 
-    ask(AdminClient(config), create_new)
+    administer(way, "user create", create_new)
     _write(f"created {printable(name)}", name, dict.fromkeys(chosen, iterations), output)
 
 
 @example("kafka-dt user passwd etl --password env:NEW_PASSWORD")
 @user.command()
 @click.argument("name")
-@config_option
+@way_options
 @_password_option
 @_mechanism_option
 @_iterations_option
-@output_option()
 def passwd(
     *,
     name: str,
-    config: ClientConfig,
+    way: Way,
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
@@ -125,55 +129,51 @@ def passwd(
     """
     secret = _password(password)
 
-    async def change(client: AdminClient) -> Sequence[ScramMechanism]:
-        held = await _credentials(client, name)
+    async def change(admin: Administration) -> Sequence[ScramMechanism]:
+        held = await _credentials(admin, name)
         chosen = mechanisms or tuple(held)
-        await client.set_password(name, secret, chosen, iterations)
+        await admin.set_password(name, secret, chosen, iterations)
         return chosen
 
-    changed = ask(AdminClient(config), change)
+    changed = administer(way, "user passwd", change)
     _write(f"changed the password of {printable(name)}", name, dict.fromkeys(changed, iterations), output)
 
 
 @example("kafka-dt user delete etl", "kafka-dt user delete etl --mechanism SCRAM-SHA-256")
 @user.command()
 @click.argument("name")
-@config_option
+@way_options
 @_mechanism_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option(
     "--yes", is_flag=True, expose_value=False, help="For scripts: the command does not ask without it either."
 )
-@output_option()
-def delete(
-    *, name: str, config: ClientConfig, mechanisms: Sequence[ScramMechanism], dry_run: bool, output: Output
-) -> None:
+def delete(*, name: str, way: Way, mechanisms: Sequence[ScramMechanism], dry_run: bool, output: Output) -> None:
     """Delete a SCRAM user, or some of its mechanisms.
 
     The user's delegation tokens stay: end them with `kafka-dt token revoke --owner`. Its ACLs stay, too.
     """
 
-    async def remove(client: AdminClient) -> Mapping[ScramMechanism, int]:
-        held = await _credentials(client, name)
+    async def remove(admin: Administration) -> Mapping[ScramMechanism, int]:
+        held = await _credentials(admin, name)
         if missing := [each for each in mechanisms if each not in held]:
             raise click.ClickException(f"user {name!r} has no {' and no '.join(missing)}, only {', '.join(held)}")
         meant = {each: held[each] for each in mechanisms or held}
         if not dry_run:
-            await client.delete_user(name, meant)
+            await admin.delete_user(name, meant)
         return meant
 
-    deleted = ask(AdminClient(config), remove)
+    deleted = administer(way, "user delete", remove)
     of_user = f"{', '.join(deleted)} of {printable(name)}" if mechanisms else printable(name)
     _write(f"would delete {of_user}" if dry_run else f"deleted {of_user}", name, deleted, output)
 
 
-@example("kafka-dt user list --output json")
+@example("kafka-dt user list --output json", "kafka-dt user list --config server.properties")
 @user.command("list")
-@config_option
-@output_option()
-def list_users(*, config: ClientConfig, output: Output) -> None:
+@way_options
+def list_users(*, way: Way, output: Output) -> None:
     """List the SCRAM users with their mechanisms."""
-    users = sorted(ask(AdminClient(config), lambda client: client.scram_users()).items())
+    users = sorted(administer(way, "user list", lambda admin: admin.scram_users()).items())
     if output is Output.JSON:
         write_json([_fields(name, held) for name, held in users], indent=2)
     elif users:
@@ -198,9 +198,9 @@ def _fields(name: str, held: Mapping[ScramMechanism, int]) -> Mapping[str, objec
     return {"name": name, "credentials": credentials}
 
 
-async def _credentials(client: AdminClient, name: str) -> Mapping[ScramMechanism, int]:
+async def _credentials(admin: Administration, name: str) -> Mapping[ScramMechanism, int]:
     """Give what a user has."""
-    held = (await client.scram_users([name])).get(name)
+    held = (await admin.scram_users([name])).get(name)
     if held is None:
         raise click.ClickException(f"there is no SCRAM user {name!r}; kafka-dt user create makes one")
     return held

@@ -33,7 +33,7 @@ DEFAULT_ITERATIONS: Final = 4096
 """As Kafka's tools."""
 MAX_ITERATIONS: Final = 16_384
 """Servers take no more."""
-_SALT_BYTES: Final = 24
+SALT_BYTES: Final = 24
 _SCRAM_VERSION: Final = 0
 _NUMBERS: Final = {ScramMechanism.SHA_256: 1, ScramMechanism.SHA_512: 2}
 _MECHANISMS: Final = {number: mechanism for mechanism, number in _NUMBERS.items()}
@@ -117,7 +117,7 @@ class AdminClient(SessionClient):
         upsertion = _element(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, _SCRAM_VERSION, "upsertions")
         upsertions = []
         for mechanism in mechanisms:
-            salt = self._random_bytes(_SALT_BYTES)
+            salt = self._random_bytes(SALT_BYTES)
             salted = await asyncio.to_thread(salt_password, mechanism, password, salt, iterations)
             upsertions.append(
                 upsertion(

@@ -37,6 +37,8 @@ async def test_a_worker_that_remembers_nothing_hears_of_a_doubt_and_goes_on_afte
     async with two_in_doubt(zookeeper_connect) as (operator, one, other):
         assert not one.client.connected
         assert not other.client.connected
+        with pytest.raises(ZooKeeperConnectionLost, match="until an operator accepts its history"):
+            await other.client.exists("/")
         late = Worker(zookeeper_connect)
         async with late.starting() as starting:
             await eventually(lambda: "kafka-dt accept-restore" in late.guard.trouble)

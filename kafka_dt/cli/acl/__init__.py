@@ -19,4 +19,8 @@ from kafka_dt.cli import LazyGroup
     },
 )
 def acl() -> None:
-    """Add, remove and list ACLs, in the words of kafka-acls.sh."""
+    """Add, remove and list ACLs, in the words of kafka-acls.sh.
+
+    With --config a command works on ZooKeeper itself, with the settings of a node, and needs no user that may do so.
+    Without it the command asks a node or a broker, as the user that logs in.
+    """

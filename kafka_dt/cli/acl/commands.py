@@ -1,4 +1,6 @@
-"""`kafka-dt acl add|remove|list`: the ACLs of a cluster in the words of kafka-acls.sh, at a node or a broker.
+"""`kafka-dt acl add|remove|list`: the ACLs of a cluster in the words of kafka-acls.sh.
+
+They work at a node or a broker, or in ZooKeeper (`kafka_dt/cli/way.py`).
 
 Resources are `--topic`, `--group`, `--transactional-id`, `--delegation-token`, `--user-principal` and `--cluster`, the
 pattern is `--resource-pattern-type`. Who may do what is `--allow-principal`, `--deny-principal`, `--allow-host`,
@@ -22,10 +24,12 @@ from rich.text import Text
 
 from kafka_dt.cli.acl.options import PRINCIPAL, many, pattern_option, with_resources, with_rules
 from kafka_dt.cli.acl.rules import Resources, Rules
-from kafka_dt.cli.options import ask, config_option, confirm, example, yes_option
-from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
+from kafka_dt.cli.administration import Administration, administer
+from kafka_dt.cli.options import confirm, example, yes_option
+from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, table
-from kafka_dt.client import Acl, AclFilter, AdminClient, ClientConfig
+from kafka_dt.cli.way import Way, way_options
+from kafka_dt.client import Acl, AclFilter
 from kafka_dt_protocol.api.acls import PatternType
 
 
@@ -34,13 +38,12 @@ from kafka_dt_protocol.api.acls import PatternType
     "kafka-dt acl add --allow-principal User:scheduler --operation CreateTokens --user-principal User:alice",
 )
 @click.command()
-@config_option
+@way_options
 @with_resources
 @pattern_option(PatternType.LITERAL, "[literal|prefixed]")
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs.")
-@output_option()
-def add(*, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bool, output: Output) -> None:
+def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: Output) -> None:
     """Add ACLs and print them. ACLs that exist already stay as they are."""
     if rules.empty:
         raise click.UsageError("Name who is allowed or denied: --allow-principal or --deny-principal.")
@@ -48,7 +51,7 @@ def add(*, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bo
     if not acls:
         raise click.UsageError("--producer needs --topic or --transactional-id; --consumer needs --topic or --group.")
     if not dry_run:
-        ask(AdminClient(config), lambda client: client.create_acls(acls))
+        administer(way, "acl add", lambda admin: admin.create_acls(acls))
     _write(acls, output)
 
 
@@ -57,16 +60,13 @@ def add(*, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bo
     "kafka-dt acl remove --topic orders --dry-run",
 )
 @click.command()
-@config_option
+@way_options
 @with_resources
 @pattern_option(PatternType.LITERAL, "[literal|prefixed|match|any]")
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs that would go.")
 @yes_option
-@output_option()
-def remove(
-    *, config: ClientConfig, resources: Resources, rules: Rules, dry_run: bool, confirmed: bool, output: Output
-) -> None:
+def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confirmed: bool, output: Output) -> None:
     """Remove ACLs and print them.
 
     The command removes exactly the ACLs that `add` adds with the same options. Without --allow-principal and
@@ -79,11 +79,11 @@ def remove(
     else:
         filters = [AclFilter.of(each) for each in rules.acls(resources)]
 
-    async def find(client: AdminClient) -> list[Acl]:
-        return sorted({found for each in filters for found in await client.acls(each)})
+    async def find(admin: Administration) -> list[Acl]:
+        return sorted({found for each in filters for found in await admin.acls(each)})
 
     if dry_run or (rules.empty and not confirmed):
-        found = ask(AdminClient(config), find)
+        found = administer(way, "acl remove", find)
         if dry_run or not found:
             _write(found, output)
             return
@@ -91,7 +91,7 @@ def remove(
             f"This removes {counted(len(found), 'ACL')}. Continue?",
             f"This would remove {counted(len(found), 'ACL')}: say --yes, or name principals.",
         )
-    _write(sorted(ask(AdminClient(config), lambda client: client.delete_acls(filters))), output)
+    _write(sorted(administer(way, "acl remove", lambda admin: admin.delete_acls(filters))), output)
 
 
 @example(
@@ -99,19 +99,18 @@ def remove(
     "kafka-dt acl list --principal User:alice --output json",
 )
 @click.command("list")
-@config_option
+@way_options
 @with_resources
 @pattern_option(PatternType.ANY, "[any|literal|prefixed|match]")
 @many("--principal", "principals", "Only ACLs of this principal", metavar="User:NAME", type=PRINCIPAL)
-@output_option()
-def list_acls(*, config: ClientConfig, resources: Resources, principals: tuple[str, ...], output: Output) -> None:
+def list_acls(*, way: Way, resources: Resources, principals: tuple[str, ...], output: Output) -> None:
     """List ACLs: all, or those of the resources and of the principals."""
     filters = [replace(each, principal=name) for each in resources.filters() for name in principals or (None,)]
 
-    async def find(client: AdminClient) -> list[Acl]:
-        return sorted({found for each in filters for found in await client.acls(each)})
+    async def find(admin: Administration) -> list[Acl]:
+        return sorted({found for each in filters for found in await admin.acls(each)})
 
-    _write(ask(AdminClient(config), find), output)
+    _write(administer(way, "acl list", find), output)
 
 
 def _write(acls: Sequence[Acl], output: Output) -> None:

@@ -1,7 +1,7 @@
 """`kafka-dt token list|show`: which tokens there are, without their HMACs.
 
-Two ways in (`way.py`). On ZooKeeper the commands see every token, also one that has expired and is not purged yet. Over
-the Kafka protocol they see what the user that logs in may see.
+Two ways in (`kafka_dt/cli/way.py`). On ZooKeeper the commands see every token, also one that has expired and is not
+purged yet. Over the Kafka protocol they see what the user that logs in may see.
 
 - table: for people; a row for each token, in the order of owner, issue and id. `show` prints a line for each field.
 - json: for programs, stable. A token is an object with `token_id`, `owner`, `requester`, `renewers` (principals as
@@ -27,7 +27,7 @@ from kafka_dt.cli.options import ask, example
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, iso_utc, table
 from kafka_dt.cli.token.ids import TakesTokenIds
-from kafka_dt.cli.token.way import Way, way_options
+from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import TokenClient
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """`kafka-dt token revoke`, also named `expire-all`: end tokens by their ids, or all that a filter selects.
 
-Two ways in (`way.py`), with the same filters and the same summary: on ZooKeeper itself, or over the Kafka protocol.
-There the server describes the tokens that the user may see, and each token that is selected is deleted by its HMAC. A
-server answers one connection's requests one after the other, so several connections share the work.
+Two ways in (`kafka_dt/cli/way.py`), with the same filters and the same summary: on ZooKeeper itself, or over the Kafka
+protocol. There the server describes the tokens that the user may see, and each token that is selected is deleted by its
+HMAC. A server answers one connection's requests one after the other, so several connections share the work.
 
 Source: KIP-48, first draft ("invalidate all tokens"); KIP-48 (ExpireDelegationToken).
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
+from kafka_dt.audit import EventType, Outcome
 from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
 from kafka_dt.cli.filters import ExpiryRun, confirm_selection, filter_options
 from kafka_dt.cli.keys.nodes import wait_for_workers
@@ -24,13 +25,14 @@ from kafka_dt.cli.node_options import keyring_if_any
 from kafka_dt.cli.options import example, login_option_named, yes_option
 from kafka_dt.cli.output import Output, printable
 from kafka_dt.cli.token.ids import TakesTokenIds
-from kafka_dt.cli.token.trail import recorded_revocations
-from kafka_dt.cli.token.way import Way, way_options
+from kafka_dt.cli.trail import origin_of, recorder_of
+from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.lanes import run_lanes
 from kafka_dt.zookeeper.znodes.kafka import is_node_name
 
 if TYPE_CHECKING:
+    from kafka_dt.audit.recorder import Recorder
     from kafka_dt.bulk import Report, TokenFilter
     from kafka_dt.client import DelegationToken
     from kafka_dt.config import Settings
@@ -167,12 +169,12 @@ class _Revocation(ExpiryRun):
         self._advice = "" if self._unreadable else "Tokens that are not readable end with --unreadable"
         expire = Expire(keyring, selected, unreadable=self._unreadable or (ends_all and names is not None))
         async with AsyncExitStack() as stack:
-            recorded = None if self.dry_run else await stack.enter_async_context(recorded_revocations(settings))
+            recorder = None if self.dry_run else await stack.enter_async_context(recorder_of(settings, "revoke"))
 
             def heard(results: Sequence[Result]) -> None:
                 self._heard(results)
-                if recorded is not None:
-                    recorded(results)
+                if recorder is not None:
+                    _record(recorder, results)
 
             await self.on_zookeeper(settings, expire, names=names, before=look_around, heard=heard)
 
@@ -211,6 +213,15 @@ class _Revocation(ExpiryRun):
                 self.by_owner[result.note] += 1
             if changed and self.token_ids is not None:
                 self.token_ids.append(result.token_id)
+
+
+def _record(recorder: Recorder, results: Sequence[Result]) -> None:
+    for result in results:
+        if result.outcome is ZnodeResult.CHANGED:
+            owner = result.note if isinstance(result.note, str) and result.note is not NOT_READABLE else None
+            recorder.record(
+                EventType.TOKEN_EXPIRED, Outcome.OK, origin_of("token revoke"), token_id=result.token_id, owner=owner
+            )
 
 
 async def _require_no_other_keys(client: ZooKeeperClient, keyring: Keyring | None) -> None:

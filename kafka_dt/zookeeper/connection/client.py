@@ -332,8 +332,13 @@ class ZooKeeperClient:
         size: int = 0,
     ) -> asyncio.Future[Any]:
         if not (self.connected or (self._is_ungated and self._session.connected)):
-            return self._refused(ZooKeeperConnectionLost("there is no connection to ZooKeeper", sent=False))
+            return self._refused(ZooKeeperConnectionLost(self._why_not_connected(), sent=False))
         return self._requests.send(begin, convert, subject, arrived, size, at_once=self._is_ungated)
+
+    def _why_not_connected(self) -> str:
+        if self._session.connected and self._guard is not None and self._guard.awaits_operator:
+            return "ZooKeeper is not used until an operator accepts its history: kafka-dt accept-restore"
+        return "there is no connection to ZooKeeper"
 
     def _refused(self, error: ZooKeeperError) -> asyncio.Future[Any]:
         """Return the outcome of a request that was not sent; `arrived` is not called."""

@@ -195,7 +195,9 @@ def run_failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Result:
     return CliRunner().invoke(main, ["serve"])
 
 
-@pytest.mark.parametrize("command", ["token list", "token revoke --all", "keys list", "upstream remaining"])
+@pytest.mark.parametrize(
+    "command", ["token list", "token revoke --all", "keys list", "upstream remaining", "user list", "acl list"]
+)
 def test_a_command_about_zookeeper_says_where_the_tokens_of_a_cluster_are(command: str, tmp_path: Path) -> None:
     file = tmp_path / "gateway.properties"
     file.write_text("kafka.dt.token.store=upstream\n")

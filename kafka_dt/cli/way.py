@@ -1,13 +1,13 @@
-"""The two ways to the tokens of a cluster: ZooKeeper itself, or the Kafka protocol.
+"""The two ways to the tokens, users and ACLs of a cluster: ZooKeeper itself, or the Kafka protocol.
 
 @click.command()
 @way_options
 def command(*, way: Way, output: Output) -> None:
     config = way.settings() if way.on_zookeeper else way.client()
 
-With `--config` a command works on ZooKeeper with the settings of a node, and sees every token. With
-`--bootstrap-server` and `--command-config`, or with neither and a context, it works as the user that logs in, and sees
-what this user may see.
+With `--config` a command works on ZooKeeper with the settings of a node, and may do everything. With
+`--bootstrap-server` and `--command-config`, or with neither and a context, it works as the user that logs in, and does
+what this user may do.
 """
 
 from __future__ import annotations
