@@ -68,7 +68,7 @@ class Demonstration:
             "--command-config", str(self.data / "client.properties"), "--output", "json",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        return set(re.findall(r'"tokenId": "([^"]+)"', done.stdout))
+        return set(re.findall(r'"token_id": "([^"]+)"', done.stdout))
 
 
 @contextmanager

@@ -5,9 +5,10 @@ A token is printed in one of four forms:
 - table: for people. A line for each field and an empty one between tokens, for a row of a whole token is wider than
   any terminal. Instants in ISO 8601 UTC; whole token ids and HMACs, however narrow the terminal, so that they can be
   copied; bold only on a terminal; control characters (a principal may hold some) are escaped.
-- json: for programs, stable. A token is an object with `tokenId`, `owner`, `tokenRequester` (`Type:name`), `renewers`
-  (a list of these), `issueTimestamp`, `expiryTimestamp`, `maxTimestamp` (milliseconds since 1970) and `hmac` (base64).
-  create prints one such object, describe `{"tokens": [...]}`, renew and expire `{"expiryTimestamp": ...}`.
+- json: for programs, stable. A token is the object that `token list` prints (`ListedToken`) with `hmac` (base64).
+  create prints one such object, describe `{"tokens": [...]}`, renew and expire `{"expiry_timestamp": ...}`. The names
+  of 0.1.0 stand beside these for its scripts: `tokenId`, `tokenRequester`, `issueTimestamp`, `expiryTimestamp` and
+  `maxTimestamp` (docs/decisions/0056-names-of-a-token-in-json.md).
 - properties: Java client properties, ready to paste; of several tokens each below a comment with its id, and with an
   empty line between. A client takes one of them: of all in one file the last would win.
 - jaas: the value of `sasl.jaas.config`, one line a token.
@@ -18,6 +19,7 @@ Source: org.apache.kafka.tools.DelegationTokenCommand.
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
@@ -28,6 +30,7 @@ from rich.text import Text
 from kafka_dt.cli.options import ask, config_option, example, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import iso_utc
+from kafka_dt.cli.token.listed import ListedToken
 from kafka_dt.client import (
     ClientConfig,
     DelegationToken,
@@ -214,7 +217,7 @@ def write_tokens(tokens: Sequence[DelegationToken], output: Output, config: Clie
 def _write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = False) -> None:
     """Print the new expiry of a token, or, for people, that it was deleted at once."""
     if output is Output.JSON:
-        write_json({"expiryTimestamp": expiry_timestamp_ms}, indent=2)
+        write_json({"expiry_timestamp": expiry_timestamp_ms, "expiryTimestamp": expiry_timestamp_ms}, indent=2)
     elif deleted:
         _print(Text("deleted"))
     else:
@@ -222,31 +225,20 @@ def _write_expiry(expiry_timestamp_ms: int, output: Output, *, deleted: bool = F
 
 
 def _block(token: DelegationToken) -> Text:
-    fields = {
-        "TOKENID": token.token_id,
-        "OWNER": token.owner,
-        "REQUESTER": token.requester,
-        "RENEWERS": ", ".join(token.renewers) or "-",
-        "ISSUED": iso_utc(token.issue_timestamp_ms),
-        "EXPIRES": iso_utc(token.expiry_timestamp_ms),
-        "MAX": iso_utc(token.max_timestamp_ms),
-        "HMAC": token.hmac_base64,
-    }
-    lines = (Text.assemble((f"{name:9}", "bold"), f"  {printable(value)}") for name, value in fields.items())
+    cells = {**ListedToken.of(token).cells, "HMAC": token.hmac_base64}
+    lines = (Text.assemble((f"{name:9}", "bold"), f"  {cell}") for name, cell in cells.items())
     return Text("\n").join(lines)
 
 
 def _fields(token: DelegationToken) -> Mapping[str, object]:
-    return {
+    of_0_1_0 = {
         "tokenId": token.token_id,
-        "owner": token.owner,
         "tokenRequester": token.requester,
-        "renewers": list(token.renewers),
         "issueTimestamp": token.issue_timestamp_ms,
         "expiryTimestamp": token.expiry_timestamp_ms,
         "maxTimestamp": token.max_timestamp_ms,
-        "hmac": token.hmac_base64,
     }
+    return {**asdict(ListedToken.of(token)), "hmac": token.hmac_base64, **of_0_1_0}
 
 
 def _write_settings(tokens: Sequence[DelegationToken], output: Output, config: ClientConfig) -> None:

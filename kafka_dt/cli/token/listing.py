@@ -4,9 +4,9 @@ Two ways in (`kafka_dt/cli/way.py`). On ZooKeeper the commands see every token, 
 purged yet. Over the Kafka protocol they see what the user that logs in may see.
 
 - table: for people; a row for each token, in the order of owner, issue and id. `show` prints a line for each field.
-- json: for programs, stable. A token is an object with `token_id`, `owner`, `requester`, `renewers` (principals as
-  `User:alice`), `issue_timestamp`, `expiry_timestamp` and `max_timestamp` (milliseconds since 1970). `list` prints an
-  array of them in the same order, `show` one of them.
+- json: for programs, stable. A token (`listed.py`) is an object with `token_id`, `owner`, `requester`, `renewers`
+  (principals as `User:alice`), `issue_timestamp`, `expiry_timestamp` and `max_timestamp` (milliseconds since 1970).
+  `list` prints an array of them in the same order, `show` one of them.
 
 Source: KIP-48 (DescribeDelegationToken).
 """
@@ -14,8 +14,8 @@ Source: KIP-48 (DescribeDelegationToken).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -25,8 +25,9 @@ from kafka_dt.cli.filters import filter_options
 from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_was_made
 from kafka_dt.cli.options import ask, example
 from kafka_dt.cli.output import Output, counted, printable, write_json
-from kafka_dt.cli.tables import console, iso_utc, table
+from kafka_dt.cli.tables import console, table
 from kafka_dt.cli.token.ids import TakesTokenIds
+from kafka_dt.cli.token.listed import ListedToken
 from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import TokenClient
 
@@ -34,48 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kafka_dt.bulk import TokenFilter
-    from kafka_dt.client import DelegationToken
     from kafka_dt.config import Settings
-    from kafka_dt.tokens import Token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedToken:
-    """A token without its secret; the fields are those of the JSON."""
-
-    token_id: str
-    owner: str
-    requester: str
-    renewers: tuple[str, ...]
-    issue_timestamp: int
-    expiry_timestamp: int
-    max_timestamp: int
-
-    @classmethod
-    def of(cls, token: DelegationToken | Token) -> Self:
-        """Take what is shown of a token."""
-        return cls(
-            token_id=token.token_id,
-            owner=str(token.owner),
-            requester=str(token.requester),
-            renewers=tuple(map(str, token.renewers)),
-            issue_timestamp=token.issue_timestamp_ms,
-            expiry_timestamp=token.expiry_timestamp_ms,
-            max_timestamp=token.max_timestamp_ms,
-        )
-
-    @property
-    def cells(self) -> dict[str, str]:
-        """What people read of it, by the name of the column."""
-        return {
-            "TOKENID": printable(self.token_id),
-            "OWNER": printable(self.owner),
-            "REQUESTER": printable(self.requester),
-            "RENEWERS": printable(", ".join(self.renewers)) or "-",
-            "ISSUED": iso_utc(self.issue_timestamp),
-            "EXPIRES": iso_utc(self.expiry_timestamp),
-            "MAX": iso_utc(self.max_timestamp),
-        }
 
 
 @example(

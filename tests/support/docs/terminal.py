@@ -78,7 +78,7 @@ SHARED = frozenset({"make run"})
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _FILE_NAME = re.compile(r'\A(?:# |""")(?P<name>[\w-]+\.(?:properties|py|conf))\b')
 _OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
-_OF_A_TOKEN = {"TOKEN_ID": "tokenId", "HMAC": "hmac"}
+_OF_A_TOKEN = {"TOKEN_ID": "token_id", "HMAC": "hmac"}
 """How pages call the parts of a token that a reader has -> how `token create --output json` does."""
 
 

@@ -103,17 +103,22 @@ async def test_the_table_of_a_token_shows_all_of_it(kafka_dt: Kafka) -> None:
     assert "\x1b" not in result.stdout
 
 
-async def test_json_is_stable(kafka_dt: Kafka) -> None:
+async def test_json_has_the_names_of_token_list_and_those_of_0_1_0(kafka_dt: Kafka) -> None:
     result = await kafka_dt("create", "--output", "json", "--renewer-principal", "User:carol")
     assert json.loads(result.stdout) == {
-        "tokenId": TOKEN.token_id,
+        "token_id": TOKEN.token_id,
         "owner": "User:alice",
-        "tokenRequester": "User:boss",
+        "requester": "User:boss",
         "renewers": ["User:carol"],
+        "issue_timestamp": 1_000_001,
+        "expiry_timestamp": 2_000_002,
+        "max_timestamp": 3_000_003,
+        "hmac": TOKEN.hmac_base64,
+        "tokenId": TOKEN.token_id,
+        "tokenRequester": "User:boss",
         "issueTimestamp": 1_000_001,
         "expiryTimestamp": 2_000_002,
         "maxTimestamp": 3_000_003,
-        "hmac": TOKEN.hmac_base64,
     }
 
 
@@ -156,7 +161,7 @@ async def test_describe_prints_every_token(server: ScriptedServer, kafka_dt: Kaf
     assert f"TOKENID    {OTHER.token_id}\n" in second
     assert not any(line.endswith(" ") for line in [*first.splitlines(), *second.splitlines()])
     objects = json.loads((await kafka_dt("describe", "--output", "json")).stdout)["tokens"]
-    assert [token["tokenId"] for token in objects] == [TOKEN.token_id, OTHER.token_id]
+    assert [token["token_id"] for token in objects] == [TOKEN.token_id, OTHER.token_id]
     assert (await kafka_dt("describe", "--output", "jaas")).stdout == f"{jaas_line(TOKEN)}\n{jaas_line(OTHER)}\n"
     blocks = (await kafka_dt("describe", "--output", "properties")).stdout.split("\n\n")
     assert [javaproperties.loads(block)["sasl.jaas.config"] for block in blocks] == [jaas_line(TOKEN), jaas_line(OTHER)]
@@ -222,7 +227,8 @@ async def test_renew_and_expire_print_the_new_expiry(server: ScriptedServer, kaf
     table = await kafka_dt(change.action, "--hmac", TOKEN.hmac_base64, change.flag, "1234")
     assert table.stdout == f"EXPIRES  {iso_utc(change.expiry_timestamp_ms)}\n"
     as_json = await kafka_dt(change.action, "--hmac", TOKEN.hmac_base64, "--output", "json")
-    assert json.loads(as_json.stdout) == {"expiryTimestamp": change.expiry_timestamp_ms}
+    expiry = change.expiry_timestamp_ms
+    assert json.loads(as_json.stdout) == {"expiry_timestamp": expiry, "expiryTimestamp": expiry}
     assert [request.hmac for request in requests] == [TOKEN.hmac] * 2
     assert [from_duration(getattr(request, change.period_field)) for request in requests] == [1234, -1]
 
