@@ -17,6 +17,7 @@ A rule asks: did others come there before, did others come along, and does the o
 | `others_along` | how many others came within `together` of it, before or after |
 | `others_moved` | how many of these moved |
 | `moved` | whether it came with a library that it had before, or began there |
+| `by_token` | whether it came with a token |
 
 The counts are over one row for each owner and zone, not over events. A cluster that moves takes its programs along. A
 thief with the tokens of many owners brings one of its own, so owners whose library is new there did not move.
@@ -42,7 +43,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.report.lives import days_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 SETTLED: Final = timedelta(days=1)
 """How long an owner is in a zone where it is at home."""
@@ -65,8 +66,9 @@ def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together
         F.min("first_seen").alias("since"),
         F.max("last_seen").alias("until"),
         F.sum("logins").alias("logins"),
-        F.min(F.struct("first_seen", "software"))["software"].alias("came_with"),
+        F.min(F.struct("first_seen", "software", F.col("token_id").isNotNull().alias("by_token"))).alias("first"),
     )
+    each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token").drop("first")
     had = usage.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
@@ -83,6 +85,13 @@ def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together
             "others_moved": F.count(F.when(F.col("moved"), 1)).over(along) - F.col("moved").cast("int"),
         }
     )
+
+
+def first_arrivals(arrivals: DataFrame, condition: Column) -> DataFrame:
+    """Keep the first arrival of each owner for which a condition holds: an owner that has another one travels."""
+    before = Window.partitionBy("who").orderBy("since").rowsBetween(Window.unboundedPreceding, -1)
+    journeys = F.coalesce(F.sum(condition.cast("int")).over(before), F.lit(0))
+    return arrivals.withColumn("journeys", journeys).where(condition & (F.col("journeys") == 0))
 
 
 def homes_of(usage: DataFrame) -> DataFrame:

@@ -5,15 +5,19 @@ owner after `program_history`, although one or two others (`program_owners`) use
 times or more. The program of one owner then has the token of another. A kind of client id that the owner had with
 another library is its own: the program is written anew, or begins to name its library.
 
-Ids that a library gives by itself say nothing, so they are left out: `rdkafka`, `consumer-1`, `adminclient-1`.
+Ids that a library gives by itself say nothing: `rdkafka`, `consumer-1`, `adminclient-1`. There a program is known by
+its place and its release: a zone, a version of a library, and a kind of client id that one or two others had together.
+The zone and the release have to be new to the owner. It is quiet if `program_moves` owners came to the zone on the same
+day, or if the owner came late to another zone with a token before, as people do.
 
 The severity is high if the library is new to the owner as well. Two teams that share a program, or a program that is
 configured with the wrong token, look the same.
 
-Not seen: a thief whose client has no name, the name of the owner's program, or one of its own.
+Not seen: a thief whose client has the name of the owner's program or one of its own; and one without a name, in a zone
+or with a release of the owner.
 """
 
-# The work is on one row for each principal, library and kind of client id.
+# The work is on one row for each principal and program.
 
 from __future__ import annotations
 
@@ -25,10 +29,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.peers import first_arrivals, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
@@ -38,6 +45,8 @@ _GIVEN: Final = (
     r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
 )
 """Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""
+_KNOWN: Final = ("program_since", "owner_since", "others", "others_logins")
+"""What a finding says of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +59,67 @@ class ProgramThresholds:
     """A program of more owners is a common tool."""
     program_logins: int = threshold(10, "Their logins with it, at least")
     """Fewer are an experiment."""
+    program_moves: int = threshold(3, "Owners that came to a zone on the same day move their programs together")
+    """A cluster that moves or fails over takes several owners along."""
 
 
 def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find programs of other owners that use a token; one finding for each owner and program."""
-    named = seen.usage.where(~F.col("client").rlike(_GIVEN))
-    programs = named.groupBy("who", "software", "client").agg(*first_and_last(), F.sum("logins").alias("logins"))
-    known = seen.usage.groupBy("who").agg(F.min("first_seen").alias("owner_since"))
+    named, placed = _by_name(seen.usage, thresholds), _by_place(seen.usage, thresholds)
+    new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
     libraries = seen.usage.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
-    clients = seen.usage.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
+    found = new.join(libraries, ["who", "software"]).withColumn(
+        "new_library", F.col("software_since") >= F.col("program_since")
+    )
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(found, ["who", "software", "client"])
+    is_placed = (F.col("zone") == F.col("place")) & (F.col("software_version") == F.col("release"))
+    return _findings(uses.where(F.col("place").isNull() | is_placed))
+
+
+def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
+    """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
+    clients = usage.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
+    programs = _others(usage.where(~F.col("client").rlike(_GIVEN)), ("software", "client"), thresholds)
+    known = usage.groupBy("who").agg(F.min("first_seen").alias("owner_since"))
+    return (
+        programs.join(known, "who")
+        .where(F.col("program_since") > F.col("owner_since") + F.lit(thresholds.program_history))
+        .join(clients, ["who", "client"])
+        .where(F.col("client_since") >= F.col("program_since"))
+        .select("who", "software", "client", *_KNOWN)
+    )
+
+
+def _by_place(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
+    """Find places and releases that are new to an owner, where few others had such a client."""
+    programs = _others(usage, ("software", "client", "zone", "software_version"), thresholds)
+    late = F.col("since") > F.col("owner_since") + F.lit(thresholds.program_history)
+    alone = F.col("others_moved") < thresholds.program_moves - 1
+    came = first_arrivals(peers(usage, "zone"), F.col("by_token") & late & alone)
+    releases = usage.groupBy("who", "software", "software_version").agg(F.min("first_seen").alias("release_since"))
+    is_new = F.least("since", "release_since") >= F.col("program_since")
+    return (
+        programs.join(came.select("who", "zone", "since", "owner_since"), ["who", "zone"])
+        .join(releases, ["who", "software", "software_version"])
+        .where(is_new)
+        .select(
+            "who",
+            "software",
+            "client",
+            *_KNOWN,
+            F.col("zone").alias("place"),
+            F.col("software_version").alias("release"),
+        )
+    )
+
+
+def _others(usage: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
+    """Tell since when each principal has a program, and keep those that one or two others had for long enough."""
+    programs = usage.groupBy("who", *program).agg(
+        F.min("first_seen").alias("program_since"), F.sum("logins").alias("logins")
+    )
     history = int(thresholds.program_history.total_seconds())
-    of_program = Window.partitionBy("software", "client").orderBy(F.unix_seconds("first_seen"))
+    of_program = Window.partitionBy(*program).orderBy(F.unix_seconds("program_since"))
     before = of_program.rangeBetween(Window.unboundedPreceding, -history)
     # The first few names, not all of them in each row: thousands of owners may share a program.
     first = [F.nth_value("who", number).over(before) for number in range(1, thresholds.program_owners + 1)]
@@ -69,26 +128,14 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
         "others_before": F.count("*").over(before),
         "others_logins": F.sum("logins").over(before),
     }
-    new = (
-        programs.withColumns(habits)
-        .where(
-            F.col("others_before").between(1, thresholds.program_owners)
-            & (F.col("others_logins") >= thresholds.program_logins)
-        )
-        .join(known, "who")
-        .where(F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.program_history))
-        .join(clients, ["who", "client"])
-        .where(F.col("client_since") >= F.col("first_seen"))
-        .join(libraries, ["who", "software"])
-        .withColumn("new_library", F.col("software_since") >= F.col("first_seen"))
-        .drop("first_seen", "last_seen", "logins", "others_before", "client_since")
+    return programs.withColumns(habits).where(
+        F.col("others_before").between(1, thresholds.program_owners)
+        & (F.col("others_logins") >= thresholds.program_logins)
     )
-    by_token = seen.usage.where(F.col("token_id").isNotNull())
-    return _findings(by_token.join(new, ["who", "software", "client"]))
 
 
 def _findings(uses: DataFrame) -> DataFrame:
-    rows = uses.groupBy(F.col("who").alias("owner"), "software", "client").agg(
+    rows = uses.groupBy(F.col("who").alias("owner"), "software", "client", "place", "release").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
         F.max_by("token_id", "logins").alias("token_id"),
@@ -105,7 +152,8 @@ def _findings(uses: DataFrame) -> DataFrame:
         subject="token_id",
         severity=high_if(F.col("new_library")),
         evidence=[
-            ("program", F.concat_ws(" as ", "software", "client")),
+            ("program", F.concat_ws(" as ", F.concat_ws(" ", "software", "release"), "client")),
+            ("in the zone of that program", F.col("place")),
             ("until then a program of", some(F.array_sort("others"))),
             ("their logins with it", F.col("others_logins")),
             ("logins with the owner's tokens", F.col("events")),
@@ -122,7 +170,7 @@ OTHERS_PROGRAM: Final = Sign(
     title="Used by another owner's program",
     meaning="A program that was another owner's until now uses the token.",
     finds="a token that a program of another owner uses",
-    misses="a client without a name of its own",
+    misses="a client without a name of its own, in a zone or with a release of the owner",
     subject_type=SubjectType.TOKEN,
     thresholds=ProgramThresholds(),
     rule=others_programs,

@@ -60,7 +60,7 @@ from kafka_dt.pipeline.report.expressions import (
     some,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
-from kafka_dt.pipeline.report.peers import deployments, peers
+from kafka_dt.pipeline.report.peers import deployments, first_arrivals, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
@@ -172,7 +172,7 @@ def _lonely(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    places = _first(peers(usage, "wide"), lonely)
+    places = first_arrivals(peers(usage, "wide"), lonely)
     return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
 
 
@@ -185,15 +185,10 @@ def _came(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    places = _first(peers(usage, "zone"), _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1))
+    places = first_arrivals(
+        peers(usage, "zone"), _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1)
+    )
     return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
-
-
-def _first(arrivals: DataFrame, condition: Column) -> DataFrame:
-    """Keep the first arrival of each owner for which a condition holds: an owner that has another one travels."""
-    before = Window.partitionBy("who").orderBy("since").rowsBetween(Window.unboundedPreceding, -1)
-    journeys = F.coalesce(F.sum(condition.cast("int")).over(before), F.lit(0))
-    return arrivals.withColumn("journeys", journeys).where(condition & (F.col("journeys") == 0))
 
 
 def _late(thresholds: StolenTokenThresholds) -> Column:
@@ -204,7 +199,7 @@ def _late(thresholds: StolenTokenThresholds) -> Column:
 def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
     zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
-    moves = (F.col("others_moved") >= thresholds.move_together - 1) & ~_new_to_owner("software")
+    moves = (F.col("others_moved") >= thresholds.move_together - 1) & (F.col("library_since") < F.col("came"))
     strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
     known_well = F.col("owner_tokens") >= thresholds.known_tokens
@@ -295,8 +290,11 @@ def _with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
-    moved = peers(usage, "zone").select("who", "zone", "others_moved")
-    return rows.join(owners, "who", "left").join(moved, ["who", "zone"], "left")
+    moved = peers(usage, "zone").select("who", "zone", "others_moved", F.col("since").alias("came"))
+    # A library that came with an upgrade is in no token's history, but moves along.
+    libraries = usage.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
+    rows = rows.join(moved, ["who", "zone"], "left").join(libraries, ["who", "software"])
+    return rows.join(owners, "who", "left")
 
 
 def _usual(since: str) -> Column:
