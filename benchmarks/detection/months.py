@@ -20,9 +20,9 @@ from benchmarks.detection.stories import EVENTS, TRUTH, Story, load_stories, sav
 from benchmarks.detection.swaps import swap_users
 from kafka_dt.pipeline.generator import Incident, Scenario, generate
 
-HELD_OUT: Final = tuple(range(9_003, 9_023))
+HELD_OUT: Final = tuple(range(9_007, 9_027))
 """Seeds that only the judge uses. Authors of rules take others, and look at none of these months.
-Decisions 0036 and 0054 tell what was wrong in those of seeds 9001 and 9002, so these are not among them any more."""
+What was wrong in those of seeds 9001 to 9006 has been read, so these are not among them any more."""
 _START: Final = datetime(2026, 10, 1, tzinfo=UTC)
 
 

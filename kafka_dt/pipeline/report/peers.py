@@ -12,6 +12,7 @@ A rule asks: did others come there before, did others come along, and does the o
 | `who`, and the column of the question | an owner (or a principal without a token), and where it is |
 | `since`, `until`, `logins` | its first and last login there, and how many |
 | `owner_since` | its first login anywhere |
+| `tokens_since` | its first login with a token, anywhere |
 | `owner_before` | in how many other zones it was before |
 | `others_before` | how many others were there for `settled` when it came |
 | `others_along` | how many others came within `together` of it, before or after |
@@ -62,11 +63,13 @@ def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together
         settled: how long others have to be there that were there before.
         together: within which time others come along.
     """
+    by_token = F.col("token_id").isNotNull()
     each = usage.groupBy("who", name).agg(
         F.min("first_seen").alias("since"),
         F.max("last_seen").alias("until"),
         F.sum("logins").alias("logins"),
-        F.min(F.struct("first_seen", "software", F.col("token_id").isNotNull().alias("by_token"))).alias("first"),
+        F.min(F.struct("first_seen", "software", by_token.alias("by_token"))).alias("first"),
+        F.min(F.when(by_token, F.col("first_seen"))).alias("tokens_since"),
     )
     each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token").drop("first")
     had = usage.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
@@ -79,6 +82,7 @@ def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together
     is_own = (F.col("had_since") < F.col("since")) | (F.col("owner_since") == F.col("since"))
     return arrived.withColumn("moved", is_own).withColumns(
         {
+            "tokens_since": F.min("tokens_since").over(of_owner),
             "owner_before": F.row_number().over(of_owner.orderBy("since", name)) - 1,
             "others_before": F.count("*").over(before),
             "others_along": F.count("*").over(along) - 1,

@@ -80,7 +80,7 @@ def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
     clients = usage.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
     programs = _others(usage.where(~F.col("client").rlike(_GIVEN)), ("software", "client"), thresholds)
-    known = usage.groupBy("who").agg(F.min("first_seen").alias("owner_since"))
+    known = usage.where(F.col("token_id").isNotNull()).groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     return (
         programs.join(known, "who")
         .where(F.col("program_since") > F.col("owner_since") + F.lit(thresholds.program_history))
@@ -93,7 +93,7 @@ def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
 def _by_place(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find places and releases that are new to an owner, where few others had such a client."""
     programs = _others(usage, ("software", "client", "zone", "software_version"), thresholds)
-    late = F.col("since") > F.col("owner_since") + F.lit(thresholds.program_history)
+    late = F.col("since") > F.col("tokens_since") + F.lit(thresholds.program_history)
     alone = F.col("others_moved") < thresholds.program_moves - 1
     came = first_arrivals(peers(usage, "zone"), F.col("by_token") & late & alone)
     releases = usage.groupBy("who", "software", "software_version").agg(F.min("first_seen").alias("release_since"))

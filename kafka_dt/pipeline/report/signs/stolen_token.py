@@ -6,10 +6,10 @@ library and client id, never by address alone. A use is a sign in one of these c
 
 - *alone in a network, with another client*: when the owner came to this large network (/16, of IPv6 /48), no other
   principal was there for a day, and fewer than `move_together` moved there on the same day; and the library or the kind
-  of client id is new to the owner, which has been known for `known_for`. The token need not have a history. An owner
+  of client id is new to the owner, which has used tokens for `known_for`. The token need not have a history. An owner
   that came to such networks before travels, and is left out.
 - *another program in another place*: the zone, the library and the kind of client id are all new to an owner that has
-  been known for `known_for`, and fewer than `move_together` moved there on the same day. The token need not have a
+  used tokens for `known_for`, and fewer than `move_together` moved there on the same day. The token need not have a
   history, and the usual use need not go on. An owner that came to another zone so before travels.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
@@ -192,14 +192,15 @@ def _came(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
 
 
 def _late(thresholds: StolenTokenThresholds) -> Column:
-    """Whether an owner was known when it came."""
-    return F.col("since") >= F.col("owner_since") + F.lit(thresholds.known_for)
+    """Whether an owner's tokens were known when it came; what it does without them tells nothing of theirs."""
+    return F.col("since") >= F.col("tokens_since") + F.lit(thresholds.known_for)
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
     zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
-    moves = (F.col("others_moved") >= thresholds.move_together - 1) & (F.col("library_since") < F.col("came"))
+    own_library = ~_new_to_owner("software") | (F.col("library_since") < F.col("came"))
+    moves = (F.col("others_moved") >= thresholds.move_together - 1) & own_library
     strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
     known_well = F.col("owner_tokens") >= thresholds.known_tokens
