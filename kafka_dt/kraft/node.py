@@ -59,6 +59,9 @@ _LOG = logging.getLogger(__name__)
 
 PATIENCE_MS: Final = 5_000
 """How long a broker may take to answer a request for reading."""
+START_PATIENCE_MS: Final = 10_000
+"""How long a broker may take to answer a request when a node starts. One that is cut off from the controllers leaves
+questions about the metadata log without an answer for half a minute, and the next broker may be well."""
 NEWS_PATIENCE_MS: Final = 3_000
 """How long a broker may take to answer a request about the topic of news, which may wait for a second by itself."""
 LONGEST_PROOF_S: Final = 15.0
@@ -270,7 +273,8 @@ class KafkaCluster:
             ClusterUnavailable: it is not, and that will not pass by itself; or it refuses the gateway's login.
         """
         complaints: set[type[Exception]] = set()
-        asking = session(self._upstream.config, self._upstream.servers, patience_s=PATIENCE_MS / 1000)
+        config = self._upstream.config.with_patience(START_PATIENCE_MS)
+        asking = session(config, self._upstream.servers, patience_s=PATIENCE_MS / 1000)
         try:
             while not self._id:
                 try:
@@ -310,9 +314,8 @@ class KafkaCluster:
 
     async def _examine(self, asking: ClientSession) -> None:
         connection = await asking.ready()
-        findings = await examine(
-            connection, self._upstream.config, self._gateway, self._mechanism, creates=self._creates
-        )
+        config = self._upstream.config.with_patience(START_PATIENCE_MS)
+        findings = await examine(connection, config, self._gateway, self._mechanism, creates=self._creates)
         unfit = [each for each in findings if each.needed and not each.fit]
         if unfit:
             # One right may be what two points lack.

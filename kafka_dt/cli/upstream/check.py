@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 PATIENCE_S: Final = 10.0
-"""How long a bootstrap server may take until the login is done, in seconds, before the next one is tried."""
+"""How long a bootstrap server may take until the login is done, in seconds, before the next one is tried; and for each
+answer: one that is cut off from the controllers leaves some questions without one for half a minute."""
 
 
 @example("kafka-dt upstream check --config gateway.properties")
@@ -66,6 +67,7 @@ def check(*, config: Path | None, overrides: tuple[str, ...], output: Output) ->
 async def _examine(client: ClientConfig, settings: Settings) -> Sequence[Finding]:
     mechanism, news_topic = ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic
     creates = creates_tokens(settings)
+    client = client.with_patience(round(PATIENCE_S * 1000))
     asking = session(client, patience_s=PATIENCE_S)
     try:
         connection, gateway = await asking.ready(), gateway_principal(client)

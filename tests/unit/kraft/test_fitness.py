@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -19,6 +20,7 @@ from kafka_dt.kraft.node import KafkaCluster, session
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.api.registry import AskedApi
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.protocol.scripted_server import ScriptedServer
 from tests.support.tokens.scripted_cluster import CLUSTER_ID, GATEWAY, ScriptedCluster
@@ -256,6 +258,30 @@ async def test_a_broker_that_hangs_does_not_hold_up_the_start(
         finally:
             over.set()
         assert hanging.connections
+
+
+async def test_a_broker_that_is_cut_off_from_the_controllers_does_not_hold_up_the_start(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers what it knows itself, and leaves the question about the metadata log without an answer."""
+    monkeypatch.setattr(node, "START_PATIENCE_MS", 500)
+    looks = count()
+    monkeypatch.setattr(random, "sample", lambda servers, _: servers[::-1] if next(looks) else servers)
+    over = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        await over.wait()
+
+    async with ScriptedCluster.fit("gateway", "secret").running() as cut_off:
+        cut_off.server.scripts[AskedApi.DESCRIBE_QUORUM] = hang
+        servers = {"bootstrap.servers": f"{cut_off.server.address},{cluster.server.address}"}
+        upstream = UpstreamClient(properties(cluster) | servers | {"request.timeout.ms": "600000"})
+        starting = KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, "of the node", retry_s=0.01)
+        try:
+            await asyncio.wait_for(starting.start(), 60)
+        finally:
+            over.set()
+        assert AskedApi.DESCRIBE_QUORUM in cut_off.asked
 
 
 async def test_the_workers_of_a_node_have_a_secret_of_salts_in_common_and_other_nodes_another(
