@@ -206,7 +206,7 @@ class _Unverified:
         self._of[message.token_id] = messages
 
     def end_ms(self, stored: StoredToken) -> int | None:
-        """Return when a token ends as true messages say, at the latest; GONE if it was deleted, None without such."""
+        """Return the earliest end that true messages tell of a token: GONE if it was deleted, None without one."""
         messages = self._of.get(stored.token.token_id, ())
         ends_ms = [
             GONE if each.end_timestamp_ms is None else each.end_timestamp_ms
