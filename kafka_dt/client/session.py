@@ -1,7 +1,7 @@
 """Give a connection when one is needed: connected, logged in, and logged in again before the session ends.
 
-It takes the first bootstrap server that answers. Wrong credentials are wrong everywhere, so it does not try a refused
-login on the next server.
+It takes the first bootstrap server that answers. The one that it was connected to before comes last: it may be cut off
+from the rest of the cluster. A refused login is not tried on the next server: wrong credentials are wrong everywhere.
 
 Source: KIP-368 (re-authentication); org.apache.kafka.clients.NetworkClient.
 """
@@ -48,6 +48,8 @@ class ClientSession:
         self._patience_s = patience_s
         self._login_due = float("inf")
         self._logged_in_by = config.sasl_login
+        self._server = ""
+        """The one that it was connected to last."""
         self.connection: Connection | None = None
         """The present connection, which may be broken; `ready` gives one that is not known to be."""
 
@@ -89,14 +91,17 @@ class ClientSession:
 
     async def _connect(self) -> Connection:
         reasons = []
-        for address in self._servers():
+        for address in sorted(self._servers(), key=lambda each: str(each) == self._server):
             try:
                 async with asyncio.timeout(self._patience_s):
-                    return await self._logged_in(address)
+                    connection = await self._logged_in(address)
             except ConnectionLost as error:
                 reasons.append((error.server, error.reason))
             except TimeoutError:
                 reasons.append((str(address), f"no login within {self._patience_s:g} s"))
+            else:
+                self._server = str(address)
+                return connection
         raise NoServerReached(reasons)
 
     async def _logged_in(self, address: Address) -> Connection:

@@ -28,10 +28,12 @@ from kafka_dt.client import (
 from kafka_dt.client.config import Address, ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.requests import Requests, Sent
+from kafka_dt.kraft.node import session as kafka_session
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame
 from kafka_dt_protocol.wire.proxy_header import proxy_header
+from tests.support.processes.ports import free_ports
 from tests.support.protocol.scripted_server import CLOSE, ScriptedServer
 from tests.support.tokens.scripted_cluster import ScriptedCluster
 from tests.support.tokens.store_contract import new_token
@@ -63,6 +65,30 @@ async def test_the_whole_answer_about_versions_stays_with_the_connection(server:
     listed = {key.api_key: (key.min_version, key.max_version) for key in connection.api_versions.api_keys}
     assert listed == server.versions
     await connection.close()
+
+
+async def test_a_session_goes_to_another_server_when_its_connection_has_ended(server: ScriptedServer) -> None:
+    async with ScriptedServer().running() as other:
+        config = ClientConfig(bootstrap_servers=parse_addresses(f"{server.address},{other.address}"))
+        session = kafka_session(config)
+        servers = []
+        for _ in range(4):
+            connection = await session.ready()
+            servers.append(connection.server)
+            connection.abort()
+        await session.close()
+    assert servers[0] != servers[1]
+    assert servers[2:] == servers[:2]
+
+
+async def test_a_session_goes_back_to_its_server_if_no_other_answers(server: ScriptedServer) -> None:
+    config = ClientConfig(bootstrap_servers=parse_addresses(f"{server.address},127.0.0.1:{free_ports(1)}"))
+    session = kafka_session(config)
+    for _ in range(3):
+        connection = await session.ready()
+        assert connection.server == server.address
+        connection.abort()
+    await session.close()
 
 
 @pytest.mark.parametrize(("tokens", "elsewhere"), [(1, False), (1_000, True)])
