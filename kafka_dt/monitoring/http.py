@@ -94,6 +94,8 @@ class HttpServer:
                     await asyncio.sleep(ACCEPT_RETRY_S)
                 else:
                     self._begin(sock)
+                    # A waiting connection is accepted without a pause: in a burst no request would be read meanwhile.
+                    await asyncio.sleep(0)
         finally:
             for task in self._open:
                 task.cancel()

@@ -180,3 +180,22 @@ async def test_it_serves_over_tls_and_cuts_off_what_is_not(tmp_path: Path, monke
         assert (await reader.read()).endswith(b"this is /page\n")
         writer.close()
         assert await server.ask(GET) == b""
+
+
+async def test_a_burst_of_more_connections_than_there_may_be_is_served() -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = HttpServer(listening, shown)
+    server.listen()
+    clients = [socket.create_connection(listening.getsockname()) for _ in range(http.CONNECTIONS + 16)]
+    for client in clients:
+        client.settimeout(TIMEOUT_S)
+        client.sendall(GET)
+    serving = asyncio.create_task(server.serve())
+    try:
+        answers = [await asyncio.to_thread(client.recv, http.READ_BYTES) for client in clients]
+        assert {status(answer) for answer in answers} == {HTTPStatus.OK}
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for each in (*clients, listening):
+            each.close()
