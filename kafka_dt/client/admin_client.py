@@ -115,20 +115,13 @@ class AdminClient(SessionClient):
         Raises RequestRefused, UnsupportedByServer, ConnectionFailed.
         """
         upsertion = _element(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, _SCRAM_VERSION, "upsertions")
-        upsertions = []
         for mechanism in mechanisms:
             salt = self._random_bytes(SALT_BYTES)
             salted = await asyncio.to_thread(salt_password, mechanism, password, salt, iterations)
-            upsertions.append(
-                upsertion(
-                    name=user,
-                    mechanism=_NUMBERS[mechanism],
-                    iterations=iterations,
-                    salt=salt,
-                    salted_password=salted,
-                )
+            made = upsertion(
+                name=user, mechanism=_NUMBERS[mechanism], iterations=iterations, salt=salt, salted_password=salted
             )
-        await self._alter({"deletions": (), "upsertions": tuple(upsertions)}, "set password")
+            await self._alter({"deletions": (), "upsertions": (made,)}, f"set password for {mechanism}")
 
     async def delete_user(self, user: str, mechanisms: Iterable[ScramMechanism]) -> None:
         """Delete the credentials of a user; one without any is no user any more.
@@ -136,8 +129,9 @@ class AdminClient(SessionClient):
         Raises RequestRefused, UnsupportedByServer, ConnectionFailed.
         """
         deletion = _element(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, _SCRAM_VERSION, "deletions")
-        deletions = tuple(deletion(name=user, mechanism=_NUMBERS[mechanism]) for mechanism in mechanisms)
-        await self._alter({"deletions": deletions, "upsertions": ()}, "delete user")
+        for mechanism in mechanisms:
+            gone = deletion(name=user, mechanism=_NUMBERS[mechanism])
+            await self._alter({"deletions": (gone,), "upsertions": ()}, f"delete {mechanism} of user")
 
     async def acls(self, meant: AclFilter) -> list[Acl]:
         """Return the ACLs that a filter matches.
@@ -213,6 +207,7 @@ class AdminClient(SessionClient):
         return {each.name: each.value for each in result.configs if each.value is not None}
 
     async def _alter(self, values: Mapping[str, Any], action: str) -> None:
+        """Change one credential: Kafka 4 refuses a request with several of one user (DUPLICATE_RESOURCE)."""
         api = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
         answer = await self._call(api, lambda _: values, repeatable=False)
         if any(result.error_code is ErrorCode.not_controller for result in answer.results):
