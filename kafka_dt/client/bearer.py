@@ -21,6 +21,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final, Self
 from urllib.error import HTTPError
@@ -147,6 +148,9 @@ class BearerLogin:
             raise BearerTokenMissing(self.url, reason) from None
         except OSError as error:
             raise BearerTokenMissing(self.url, str(getattr(error, "reason", "") or error)) from None
+        except HTTPException as error:  # its text is what the issuer has sent
+            reason = f"the answer is cut off or not HTTP ({type(error).__name__})"
+            raise BearerTokenMissing(self.url, reason) from None
         token = _access_token(text)
         if token is None:
             raise BearerTokenMissing(self.url, "the answer is no JSON with an access_token")

@@ -19,7 +19,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from http.client import HTTPMessage
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.error import HTTPError
@@ -196,6 +196,8 @@ def reader(settings: OAuthBearerSettings) -> Callable[[], bytes]:
                 return _bounded(answer.read(MAX_BYTES + 1))
         except (OSError, ValueError) as error:
             raise JwksUnreadable(str(error)) from error
+        except HTTPException as error:  # its text is what the server has sent
+            raise JwksUnreadable(f"the answer is cut off or not HTTP ({type(error).__name__})") from error
 
     return fetch
 

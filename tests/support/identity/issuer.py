@@ -72,6 +72,8 @@ class Endpoint:
     answer: bytes
     status: int = 200
     location: str | None = None
+    wire: bytes | None = None
+    """Sent in place of an answer of HTTP."""
     requests: list[tuple[str, dict[str, list[str]]]] = field(default_factory=list)
 
 
@@ -84,6 +86,9 @@ def token_endpoint(answer: bytes) -> Iterator[Endpoint]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             endpoint.requests.append((self.headers["Authorization"], parse_qs(body)))
+            if endpoint.wire is not None:
+                self.wfile.write(endpoint.wire)
+                return
             self.send_response(endpoint.status)
             if endpoint.location is not None:
                 self.send_header("Location", endpoint.location)
@@ -124,6 +129,8 @@ class Published:
     location: str | None = None
     media_type: str | None = None
     """Given only to those who ask for this media type by its name, as an API server of Kubernetes does."""
+    wire: bytes | None = None
+    """Sent in place of an answer of HTTP."""
     requests: int = 0
 
 
@@ -135,6 +142,9 @@ def publishing(body: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Publi
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             published.requests += 1
+            if published.wire is not None:
+                self.wfile.write(published.wire)
+                return
             is_acceptable = (published.media_type or "") in self.headers.get("Accept", "")
             self.send_response(published.status if is_acceptable else HTTPStatus.NOT_ACCEPTABLE)
             if published.location is not None:
@@ -149,3 +159,11 @@ def publishing(body: bytes, tls: ssl.SSLContext | None = None) -> Iterator[Publi
     with _serving(Handler, tls) as port:
         published.url = f"http{'s' * (tls is not None)}://127.0.0.1:{port}/jwks.json"
         yield published
+
+
+NOT_HTTP = {
+    "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "cut off": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n{",
+    "too many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+}
+"""Bytes for `wire` that no client of HTTP takes for a whole answer."""

@@ -21,7 +21,7 @@ from kafka_dt.client import (
 )
 from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, OAUTHBEARER_LOGIN_MODULE, PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt_protocol.api.registry import ApiKey
-from tests.support.identity.issuer import Endpoint, token_endpoint
+from tests.support.identity.issuer import NOT_HTTP, Endpoint, token_endpoint
 from tests.support.protocol.scripted_server import ScriptedServer
 
 URL = "sasl.oauthbearer.token.endpoint.url"
@@ -145,11 +145,16 @@ def flood(endpoint: Endpoint) -> None:
     endpoint.answer = answer(access_token="x" * 2_000_000)
 
 
+def break_off(endpoint: Endpoint) -> None:
+    endpoint.wire = NOT_HTTP["cut off"]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (refuse, "the issuer answers 401"),
         (redirect, "the issuer answers 302"),
+        (break_off, "the answer is cut off or not HTTP"),
         (say_nothing, "no JSON with an access_token"),
         (flood, "no JSON with an access_token"),
     ],

@@ -14,7 +14,7 @@ import pytest
 from kafka_dt.config import ConfigError
 from kafka_dt.identity.oauth.jwks import MAX_BYTES, MIN_INTERVAL_MS, Jwks, JwksUnreadable, KeyNotHeld, parse, reader
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
-from tests.support.identity.issuer import Issuer, publishing, signing_key
+from tests.support.identity.issuer import NOT_HTTP, Issuer, publishing, signing_key
 
 ISSUER = Issuer()
 
@@ -99,6 +99,20 @@ async def test_a_server_that_is_away_at_the_start_is_tried_again(executor: Threa
         await keys.start()
         assert not holds(keys, "key-1")
         published.body, published.status = ISSUER.jwks(), 200
+        await until(lambda: holds(keys, "key-1"))
+        await keys.close()
+
+
+@pytest.mark.parametrize("wire", NOT_HTTP.values(), ids=NOT_HTTP)
+async def test_an_answer_that_is_not_http_ends_neither_the_start_nor_the_refreshing(
+    executor: ThreadPoolExecutor, wire: bytes
+) -> None:
+    with publishing(ISSUER.jwks()) as published:
+        published.wire = wire
+        keys = Jwks(settings(published.url, jwks_refresh_ms=10, jwks_retry_backoff_ms=10), executor, lambda: 0)
+        await keys.start()
+        await until(lambda: published.requests > 1)
+        published.wire = None
         await until(lambda: holds(keys, "key-1"))
         await keys.close()
 
