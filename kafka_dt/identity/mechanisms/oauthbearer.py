@@ -132,6 +132,8 @@ class BearerTokens:
             return _rejected("it is no JSON Web Token")
 
     def _verified(self, token: CompactSignature) -> dict[str, Any]:
+        if not isinstance(token.protected, dict):  # joserfc takes a list or a text with "alg" in it
+            raise TypeError
         if token.headers().get("alg") == UNSIGNED and self._settings.allow_unsigned:
             if token.segments["signature"]:
                 raise InvalidClaimError("alg", "an unsigned token with a signature")

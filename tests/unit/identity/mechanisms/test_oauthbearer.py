@@ -236,6 +236,15 @@ async def test_an_unsigned_token_is_refused(executor: ThreadPoolExecutor, header
     assert "not allowed" in reason(await judged(tokens, unsigned(header, GOOD)))
 
 
+@pytest.mark.parametrize("header", [["alg"], ["alg", "kid"], "alg", 1, None])
+async def test_a_header_that_is_no_object_is_refused(
+    executor: ThreadPoolExecutor, unsigned_only: BearerTokens, header: object
+) -> None:
+    token = unsigned(header, GOOD)
+    for tokens in (unsigned_only, await bearer_tokens(executor)):
+        assert "is refused" in reason(await judged(tokens, token))
+
+
 async def test_the_public_key_is_no_secret_to_sign_with(executor: ThreadPoolExecutor) -> None:
     """HS256 with the public key as the secret: the classic confusion of algorithms."""
     tokens = await bearer_tokens(executor)
