@@ -60,6 +60,7 @@ class Authenticator:
         self._asked = 0.0  # when the last message of a login came, by the loop's clock in seconds
         self._certified = ANONYMOUS
         self._token_id: str | None = None  # of the token that the session is registered for
+        self._ends_ms: int | None = None  # when that token ends, if that has changed since the login was decided
 
     @property
     def principal(self) -> Principal:
@@ -123,6 +124,11 @@ class Authenticator:
         else:
             self._conclude(outcome)
 
+    def end_session_at(self, when_ms: int) -> None:
+        """End the session at an instant, milliseconds since the epoch, also one that has yet to begin."""
+        self._ends_ms = when_ms
+        self._connection.machine.session.cut(when_ms)
+
     def revoked(self) -> None:
         """Take note that the session is no longer registered, for its token has ended."""
         self._token_id = None
@@ -176,7 +182,8 @@ class Authenticator:
             case LoggedIn():
                 # First, so that a revocation finds the session, also while the login waits for its event.
                 self._join_session(outcome.identity.token_id)
-                if self.audit is None or not self.audit.when_durable(partial(self._settle, outcome, self.audit)):
+                settled = partial(self._settle, outcome, self._services.now_ms())
+                if self.audit is None or not self.audit.when_durable(partial(settled, self.audit)):
                     self._succeed(outcome)
             case LoginRefused():
                 self._counts.logins.add(outcome.mechanism, outcome.reason)
@@ -188,16 +195,25 @@ class Authenticator:
 
     def _succeed(self, outcome: LoggedIn) -> None:
         self._counts.frequent.logins[outcome.identity.mechanism] += 1
-        self._connection.machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+        machine = self._connection.machine
+        machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+        if self._ends_ms is not None:
+            machine.session.cut(self._ends_ms)
         self._services.deadlines.forget(self._connection.reauthentication_overdue)
         if _LOG.isEnabledFor(logging.DEBUG):
             self._tell(outcome.identity)
 
-    def _settle(self, outcome: LoggedIn, audit: ConnectionAudit, error: AuditUnavailable | None) -> None:
-        """Let a login succeed whose event is durable, and the connection go on."""
+    def _settle(
+        self, outcome: LoggedIn, decided_ms: int, audit: ConnectionAudit, error: AuditUnavailable | None
+    ) -> None:
+        """Let a login succeed whose event is durable, and the connection go on; it was decided at `decided_ms`."""
         if self._connection.closing:
             return
         if error is None:
+            lifetime_ms = outcome.session_lifetime_ms
+            if lifetime_ms is not None:
+                waited_ms = max(0, self._services.now_ms() - decided_ms)
+                outcome = replace(outcome, session_lifetime_ms=max(0, lifetime_ms - waited_ms))
             self._succeed(outcome)
         else:
             self._counts.logins.add(outcome.identity.mechanism, RefusalReason.UNAVAILABLE)

@@ -172,7 +172,7 @@ class ClientConnection(asyncio.Protocol):
 
     def end_session_at(self, when_ms: int) -> None:
         """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
-        self.machine.session.cut(when_ms)
+        self.authenticator.end_session_at(when_ms)
 
     @property
     def client_name(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from kafka_dt.server.handlers import RequestContext, ServedApi, dispatcher
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey, build
 from kafka_dt_protocol.sasl import ScramMechanism
-from tests.support.server.fake_transport import Shell, listener, turns
+from tests.support.server.fake_transport import NOW, Shell, listener, turns
 from tests.support.server.requests import StubLogin, answered, log_in, until
 from tests.unit.identity.login.test_login import TOKEN_ID, token
 
@@ -121,6 +122,31 @@ async def test_a_login_succeeds_when_one_sink_has_its_event(strict: Strict, late
     assert (answer.error_code, answer.auth_bytes) == (ErrorCode.none, b"done")
     assert b'"type":"login"' in strict.sinks[1].lines[0]
     assert strict.sinks[0].lines == []
+
+
+async def test_a_session_ends_with_its_token_however_long_its_event_takes(strict: Strict) -> None:
+    now = [NOW]
+    login = StubLogin(BY_TOKEN, later=False)
+    shell = Shell(listener=SASL, new_login=lambda _: login, recorder=strict.recorder, now_ms=lambda: now[0])
+    log_in(shell)
+    await turns(MANY_TURNS)
+    shell.answers()
+    now[0] += 25_000
+    strict.sinks[0].open_gate.set()
+    (answer,) = await answered(shell, 1)
+    assert answer.session_lifetime == timedelta(seconds=35)
+    assert shell.connection.machine.session.end_ms == NOW + 60_000
+
+
+async def test_a_token_may_get_an_earlier_end_while_a_login_waits_for_its_event(strict: Strict) -> None:
+    shell = Shell(listener=SASL, new_login=lambda _: StubLogin(BY_TOKEN, later=False), recorder=strict.recorder)
+    log_in(shell)
+    await turns(MANY_TURNS)
+    shell.answers()
+    shell.connection.end_session_at(NOW + 1_000)
+    strict.sinks[0].open_gate.set()
+    await answered(shell, 1)
+    assert shell.connection.machine.session.end_ms == NOW + 1_000
 
 
 async def test_a_login_is_broken_off_while_no_sink_works(strict: Strict, caplog: pytest.LogCaptureFixture) -> None:
