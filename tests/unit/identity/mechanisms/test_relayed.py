@@ -21,7 +21,7 @@ from kafka_dt.identity.mechanisms.mechanism import Resources
 from kafka_dt.identity.mechanisms.relayed import RelayedBearer, RelayedPlain
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol import LocalProtocolError
-from kafka_dt_protocol.sasl import Challenge, Failure, Fault, StepResult, Success
+from kafka_dt_protocol.sasl import ABORT, Challenge, Failure, Fault, StepResult, Success
 
 NOW_MS = 1_700_000_000_000
 PLAIN_OF_ALICE = b"\0alice\0secret"
@@ -139,6 +139,23 @@ def test_the_refusal_of_a_bearer_token_takes_one_more_message() -> None:
     assert exchange.foregone
     assert isinstance(outcome(exchange, b"\1"), Failure)
     assert relay.messages[1] == b"\1"
+
+
+def test_a_second_token_after_a_refusal_does_not_log_in_under_the_name_of_the_first() -> None:
+    relay = FakeRelay([RelayedAnswer(b'{"status":"invalid_token"}'), RelayedAnswer(b"")])
+    exchange = RelayedBearer("sub", accounts(relay))
+    assert isinstance(outcome(exchange, bearer({"sub": "admin"})), Challenge)
+    assert isinstance(outcome(exchange, bearer({"sub": "mallory"})), Failure)
+    assert relay.messages == [bearer({"sub": "admin"})]
+    assert exchange.account is None
+
+
+def test_a_refused_bearer_token_is_refused_even_if_the_cluster_consents_to_its_end() -> None:
+    relay = FakeRelay([RelayedAnswer(b'{"status":"invalid_token"}'), RelayedAnswer(b"")])
+    exchange = RelayedBearer("sub", accounts(relay))
+    outcome(exchange, bearer({"sub": "alice"}))
+    assert isinstance(outcome(exchange, ABORT), Failure)
+    assert exchange.account is None
 
 
 def test_an_authorization_id_that_is_not_the_clients_name_is_refused_even_if_the_cluster_lets_it_in() -> None:
