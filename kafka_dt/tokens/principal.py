@@ -15,6 +15,8 @@ from typing import Final
 
 USER_TYPE: Final = "User"
 """The type of everybody who can log in, and the only type a renewer may have."""
+_LONGEST_QUOTE: Final = 100
+"""How much of a text that is no principal an error shows, in characters: an answer takes 32767 bytes of an error."""
 
 
 @dataclass(eq=False)
@@ -24,7 +26,7 @@ class InvalidPrincipal(ValueError):
     text: str
 
     def __str__(self) -> str:
-        return f"Expected a principal in the form Type:name, got {self.text!r}."
+        return f"Expected a principal in the form Type:name, got {self.text[:_LONGEST_QUOTE]!r}."
 
 
 @dataclass(frozen=True, slots=True)

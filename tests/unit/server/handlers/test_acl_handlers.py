@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from kafka_dt.config import Endpoint, SecurityProtocol
 from kafka_dt.identity.acls.authorizer import Authorizer
@@ -156,6 +157,13 @@ async def test_each_acl_is_refused_for_itself() -> None:
     assert errors(results) == [42, 0, 42, 42, 42, 0]
     assert [each.error_message is None for each in results] == [False, True, False, False, False, True]
     assert len((await server.describe()).resources) == 2
+
+
+@pytest.mark.parametrize("principal", ["x" * 32_767, "\0" * 32_767])
+async def test_a_long_text_that_is_no_principal_leaves_the_other_answers_readable(principal: str) -> None:
+    server = Server()
+    refused, created = await server.create(creation(RULE, principal=principal), creation(RULE))
+    assert errors([refused, created]) == [ErrorCode.invalid_request, ErrorCode.none]
 
 
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
