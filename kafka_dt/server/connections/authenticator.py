@@ -263,6 +263,7 @@ class Authenticator:
 
     def _join_session(self, token_id: str | None) -> None:
         self._leave_session()
+        self._ends_ms = None
         if token_id is not None:
             self._services.sessions.add(token_id, self._connection)
             self._token_id = token_id

@@ -149,6 +149,17 @@ async def test_a_token_may_get_an_earlier_end_while_a_login_waits_for_its_event(
     assert shell.connection.machine.session.end_ms == NOW + 1_000
 
 
+async def test_a_session_that_is_renewed_by_another_login_ends_as_that_one_says(strict: Strict) -> None:
+    strict.sinks[0].open_gate.set()
+    shell = Shell(listener=SASL, new_login=lambda _: StubLogin(BY_TOKEN, later=False), recorder=strict.recorder)
+    log_in(shell)
+    await answered(shell, 2)
+    shell.connection.end_session_at(NOW + 1_000)
+    log_in(shell)
+    await answered(shell, 2)
+    assert shell.connection.machine.session.end_ms == NOW + 60_000
+
+
 async def test_a_login_is_broken_off_while_no_sink_works(strict: Strict, caplog: pytest.LogCaptureFixture) -> None:
     await strict.break_all()
     shell = Shell(listener=SASL, new_login=lambda _: StubLogin(BY_TOKEN, later=False), recorder=strict.recorder)
