@@ -91,10 +91,11 @@ def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: Spa
     ]
     usage = spark.createDataFrame(
         [
-            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3)
+            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3, "t1")
             for who, zone, software, first, last in rows
         ],
-        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long",
+        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long, "
+        "token_id string",
     )
     found = {
         (row["who"], row["zone"]): tuple(
