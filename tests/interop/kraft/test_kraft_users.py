@@ -1,6 +1,7 @@
 """SCRAM users of a Kafka 4 cluster, changed by kafka-dt's own client.
 
-The cluster is its own: others are killed and started again, and their users must be those that they began with.
+The cluster is its own: a broker of Kafka 3.9.1 or 4.4.0 forgets all SCRAM users when it starts again after one has been
+deleted, and other tests start theirs again.
 """
 
 from __future__ import annotations
