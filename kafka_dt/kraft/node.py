@@ -278,7 +278,7 @@ class KafkaCluster:
         try:
             while not self._id:
                 try:
-                    await self._examine(asking)
+                    await self._examine(asking, config)
                 except (ConnectionFailed, _NotFitYet) as error:
                     if type(error) not in complaints:
                         complaints.add(type(error))
@@ -312,9 +312,8 @@ class KafkaCluster:
     async def close(self) -> None:
         """There is nothing to leave."""
 
-    async def _examine(self, asking: ClientSession) -> None:
+    async def _examine(self, asking: ClientSession, config: ClientConfig) -> None:
         connection = await asking.ready()
-        config = self._upstream.config.with_patience(START_PATIENCE_MS)
         findings = await examine(connection, config, self._gateway, self._mechanism, creates=self._creates)
         unfit = [each for each in findings if each.needed and not each.fit]
         if unfit:

@@ -21,6 +21,7 @@ from kafka_dt.tokens import (
 )
 from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.protocol.scripted_server import CLOSE
+from tests.support.server.requests import until
 from tests.support.tokens.changing_worker import CREATE, EXPIRE, HMAC, RENEW, OwnLogin, Worker, created
 from tests.support.tokens.nodes import ALICE, BOB, DAY, HOUR, MALLORY, START
 
@@ -107,8 +108,7 @@ async def test_a_deletion_does_not_wait_for_other_changes_that_a_broker_leaves_w
     worker.cluster.server.scripts[CREATE] = lambda *_: answered.wait()
     creates = [asyncio.create_task(worker.changes.create(NewToken(ALICE, ALICE, (), -1))) for _ in range(CONNECTIONS)]
     requests = worker.cluster.server.record(CREATE)
-    while len(requests) < CONNECTIONS:  # noqa: ASYNC110 - a condition about a list has no event
-        await asyncio.sleep(0.01)
+    await until(lambda: len(requests) >= CONNECTIONS)
     worker.answers(EXPIRE, ErrorCode.none)
     await worker.change(held, Expiry(ALICE, -1))
     assert not any(each.done() for each in creates)
@@ -126,8 +126,7 @@ async def test_a_deletion_does_not_wait_for_a_renewal_of_the_same_token_that_a_b
     worker.cluster.server.scripts[RENEW] = lambda *_: answered.wait()
     requests = worker.cluster.server.record(RENEW)
     renewal = asyncio.create_task(worker.change(held, Renewal(BOB, HOUR, DAY)))
-    while not requests:  # noqa: ASYNC110 - a condition about a list has no event
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(requests))
     worker.answers(EXPIRE, ErrorCode.none)
     await worker.change(held, Expiry(ALICE, -1))
     assert worker.cache.get(held.token.token_id) is None
@@ -151,8 +150,7 @@ async def test_a_renewal_whose_answer_comes_after_that_to_a_deletion_does_not_br
     worker.cluster.server.scripts[RENEW] = late
     requests = worker.cluster.server.record(RENEW)
     renewal = asyncio.create_task(worker.change(held, Renewal(BOB, HOUR, DAY)))
-    while not requests:  # noqa: ASYNC110 - a condition about a list has no event
-        await asyncio.sleep(0.01)
+    await until(lambda: bool(requests))
     worker.answers(EXPIRE, ErrorCode.none)
     await worker.change(held, Expiry(ALICE, -1))
     del worker.cluster.described[held.token.token_id]

@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from enum import IntEnum
 from itertools import count
 
 import pytest
@@ -239,24 +240,30 @@ async def test_a_node_waits_for_a_cluster_that_is_away(
     await node.close()
 
 
-async def test_a_broker_that_hangs_does_not_hold_up_the_start(
-    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(node, "PATIENCE_MS", 500)
-    monkeypatch.setattr(random, "sample", lambda servers, _: servers)
+async def start_beside(hanging: ScriptedServer, api: IntEnum, cluster: ScriptedCluster) -> None:
+    """Start a node of two bootstrap servers, of which the first one leaves an API without an answer."""
     over = asyncio.Event()
 
     async def hang(*_: object) -> None:
         await over.wait()
 
-    async with ScriptedServer(scripts={ApiKey.API_VERSIONS: hang}).running() as hanging:
-        servers = {"bootstrap.servers": f"{hanging.address},{cluster.server.address}"}
-        upstream = UpstreamClient(properties(cluster) | servers | {"request.timeout.ms": "600000"})
-        starting = KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, "of the node", retry_s=0.01)
-        try:
-            await asyncio.wait_for(starting.start(), 60)
-        finally:
-            over.set()
+    hanging.scripts[api] = hang
+    servers = {"bootstrap.servers": f"{hanging.address},{cluster.server.address}"}
+    upstream = UpstreamClient(properties(cluster) | servers | {"request.timeout.ms": "600000"})
+    starting = KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, "of the node", retry_s=0.01)
+    try:
+        await asyncio.wait_for(starting.start(), 60)
+    finally:
+        over.set()
+
+
+async def test_a_broker_that_hangs_does_not_hold_up_the_start(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "PATIENCE_MS", 500)
+    monkeypatch.setattr(random, "sample", lambda servers, _: servers)
+    async with ScriptedServer().running() as hanging:
+        await start_beside(hanging, ApiKey.API_VERSIONS, cluster)
         assert hanging.connections
 
 
@@ -267,20 +274,8 @@ async def test_a_broker_that_is_cut_off_from_the_controllers_does_not_hold_up_th
     monkeypatch.setattr(node, "START_PATIENCE_MS", 500)
     looks = count()
     monkeypatch.setattr(random, "sample", lambda servers, _: servers[::-1] if next(looks) else servers)
-    over = asyncio.Event()
-
-    async def hang(*_: object) -> None:
-        await over.wait()
-
     async with ScriptedCluster.fit("gateway", "secret").running() as cut_off:
-        cut_off.server.scripts[AskedApi.DESCRIBE_QUORUM] = hang
-        servers = {"bootstrap.servers": f"{cut_off.server.address},{cluster.server.address}"}
-        upstream = UpstreamClient(properties(cluster) | servers | {"request.timeout.ms": "600000"})
-        starting = KafkaCluster(upstream, GATEWAY, ScramMechanism.SHA_512, "of the node", retry_s=0.01)
-        try:
-            await asyncio.wait_for(starting.start(), 60)
-        finally:
-            over.set()
+        await start_beside(cut_off.server, AskedApi.DESCRIBE_QUORUM, cluster)
         assert AskedApi.DESCRIBE_QUORUM in cut_off.asked
 
 
