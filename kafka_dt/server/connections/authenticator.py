@@ -118,7 +118,11 @@ class Authenticator:
         """Judge a message of the mechanism, at once or in a task of the connection."""
         self._asked = self._loop.time()
         self._services.preparations.forget(self._login)
-        outcome = self._login.evaluate(message)
+        try:
+            outcome = self._login.evaluate(message)
+        except Exception:  # noqa: BLE001 - it must not end the login unseen, nor sooner than a refusal
+            self._went_wrong()
+            return
         if isinstance(outcome, Coroutine):
             self._connection.requests.start(self._await(outcome))
         else:
@@ -159,17 +163,22 @@ class Authenticator:
         try:
             known = await outcome
         except Exception:  # noqa: BLE001 - an unforeseen error must not take other connections along
-            extra = of_peer(connection.client_host)
-            _LOG.exception("A login of %s failed because of an unexpected error", connection.peer, extra=extra)
-            self._counts.logins.add(connection.machine.asked_mechanism, RefusalReason.UNAVAILABLE)
-            if self.audit is not None:
-                self.audit.broken_off()
-            reason = "an error of the server"
-            self._break_off(reason, connection.about("login", failed=True, reason=reason))
+            self._went_wrong()
         else:
             self._counts.login_wait_seconds.observe(time.perf_counter() - begun_s)
             if not connection.closing:  # else the client has gone, and its session ends before it begins
                 self._conclude(known)
+
+    def _went_wrong(self) -> None:
+        """Break off a login because of the unforeseen error that is being handled."""
+        connection = self._connection
+        extra = of_peer(connection.client_host)
+        _LOG.exception("A login of %s failed because of an unexpected error", connection.peer, extra=extra)
+        self._counts.logins.add(connection.machine.asked_mechanism, RefusalReason.UNAVAILABLE)
+        if self.audit is not None:
+            self.audit.broken_off()
+        reason = "an error of the server"
+        self._break_off(reason, connection.about("login", failed=True, reason=reason))
 
     def _conclude(self, outcome: LoginOutcome) -> None:
         if self.audit is not None:

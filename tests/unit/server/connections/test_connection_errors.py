@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from kafka_dt.audit import RefusalReason
 from kafka_dt.server.handlers import RequestContext
 from kafka_dt_protocol import APIS, MalformedMessage, build, frame, response_type
+from tests.support.nodes.audit import RecordedEvents
 from tests.support.server.fake_transport import Shell, turns
 from tests.support.server.requests import FIND, SASL, StubLogin, answered, at_once, find, log_in, until
 
@@ -65,11 +67,15 @@ async def test_an_answer_that_cannot_be_written_is_one_of_them() -> None:
 async def test_a_login_that_fails_for_a_reason_of_our_own_closes_that_connection_alone(
     later: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shell = Shell(at_once, SASL, lambda _: StubLogin(RuntimeError("the detail"), later))
+    log = RecordedEvents()
+    shell = Shell(at_once, SASL, lambda _: StubLogin(RuntimeError("the detail"), later), recorder=log.recorder)
     log_in(shell)
     await until(lambda: not shell.opened)
     assert [answer.error_code for answer in shell.answers()] == [ErrorCode.none], "no refusal, which would be final"
     assert "the detail" in caplog.text
+    assert not shell.transport.aborted, "it has the delay of every login that cannot be decided"
+    (event,) = log.told()
+    assert (event["outcome"], event["reason"]) == ("refused", RefusalReason.UNAVAILABLE)
 
 
 async def test_a_clock_that_fails_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
