@@ -234,9 +234,15 @@ class UpstreamSide:
 
     def upstream_lost(self, reason: str) -> None:
         """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
-        # A login that waits for its answer fails, and ends the connection itself.
-        if not (self._give_up_own_answer() or self._connection.closing):
-            self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+        connection, gave_up = self._connection, self._give_up_own_answer()
+        if connection.closing:
+            return
+        if gave_up:
+            # A login that waits for its answer fails, and ends the connection itself. A request is answered before.
+            self.answers.give_up()
+            connection.finish()
+        else:
+            connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 
     def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
         """Add what the client is to get to some pieces."""

@@ -120,6 +120,10 @@ class AnswerStream:
         """
         self._due.append(_Due(correlation_id, _Treatment.OWN_LONG if long else _Treatment.OWN, -1, -1))
 
+    def give_up(self) -> None:
+        """Note that no answer comes any more: the upstream has gone."""
+        self._due.clear()
+
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the upstream; call `next` next."""
         self._chunks.append(data)

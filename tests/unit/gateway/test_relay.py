@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionLost
 from kafka_dt.client.login import Channel
@@ -15,6 +17,7 @@ from kafka_dt.gateway.relay import LoginsUnderWay
 from kafka_dt.identity.login.login import Login
 from kafka_dt.identity.mechanisms import Accounts, OpenMechanism
 from kafka_dt.identity.mechanisms.relayed import RelayedPlain
+from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import StepResult
 from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
@@ -31,12 +34,18 @@ unused = cast("Any", None)
 
 
 def shell(
-    logins: LoginsUnderWay, *, makes_its_tokens: bool = False, exchange: type[RelayedPlain] = RelayedPlain
+    logins: LoginsUnderWay,
+    *,
+    makes_its_tokens: bool = False,
+    exchange: type[RelayedPlain] = RelayedPlain,
+    handler: Handler = unused,
 ) -> GatewayShell:
     def new_login(_listener: Listener) -> Login:
         return Login({"PLAIN": OpenMechanism(exchange)}, Accounts(unused, unused), lambda: NOW)
 
-    return GatewayShell(listener=LISTENER, new_login=new_login, relayed=logins, makes_its_tokens=makes_its_tokens)
+    return GatewayShell(
+        handler, listener=LISTENER, new_login=new_login, relayed=logins, makes_its_tokens=makes_its_tokens
+    )
 
 
 def log_in(client: GatewayShell) -> None:
@@ -93,6 +102,31 @@ async def test_a_broker_that_goes_during_a_login_ends_the_client_without_an_answ
     await turns()
     assert client.connection.closing
     assert len(client.answers()) == 1, "the handshake's"
+
+
+async def test_a_broker_that_goes_during_a_request_about_tokens_ends_the_client_behind_the_answer() -> None:
+    """The connection that is lost was the client's own: what it asks for next could never be answered."""
+
+    async def ask_upstream(context: RequestContext, body: Any) -> Any:
+        with pytest.raises(ConnectionLost):
+            await cast("Channel", context.own).request(ApiKey.EXPIRE_DELEGATION_TOKEN)
+        return context.refusal(body, ErrorCode.request_timed_out)
+
+    client = shell(LoginsUnderWay(1), makes_its_tokens=True, handler=ask_upstream)
+    log_in(client)
+    upstream = await client.upstream()
+    for _ in range(2):
+        upstream.answer(1_000)
+        await turns()
+    assert len(client.answers()) == 2
+    client.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=b"", expiry_time_period=timedelta(milliseconds=-1))
+    client.send(request(JOIN_GROUP, 5))
+    await turns()
+    assert upstream.written.endswith(request(ApiKey.EXPIRE_DELEGATION_TOKEN, 1_000))
+    upstream.listener.upstream_lost("it closed the connection")
+    await turns()
+    assert [answer.error_code for answer in client.answers()] == [ErrorCode.request_timed_out]
+    assert client.connection.closing
 
 
 async def test_a_client_that_goes_during_a_login_takes_the_connection_upstream_with_it() -> None:

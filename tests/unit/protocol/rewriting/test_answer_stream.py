@@ -250,6 +250,12 @@ def test_no_answer_is_waited_for_that_does_not_come() -> None:
     assert whole(stream, plain(b"", 2)) == frame(plain(b"", 2))
 
 
+def test_no_answer_is_outstanding_when_the_upstream_has_gone() -> None:
+    stream = expecting(start(HEARTBEAT), start(METADATA, METADATA_VERSION))
+    stream.give_up()
+    assert stream.outstanding == 0
+
+
 def test_an_answer_is_outstanding_until_its_last_byte() -> None:
     for content, expected in ((plain(b"body"), start(HEARTBEAT)), (metadata(), start(METADATA, METADATA_VERSION))):
         stream = expecting(expected)
