@@ -6,20 +6,36 @@ import asyncio
 import base64
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from kafka_dt.identity.mechanisms.oauthbearer import MAX_TIMESTAMP_MS, BearerTokens
-from kafka_dt.identity.oauth.jwks import JwksUnreadable, parse
+from kafka_dt.identity.mechanisms.oauthbearer import MAX_TIMESTAMP_MS, BearerTokens, Judgement
+from kafka_dt.identity.oauth.jwks import Jwks, JwksUnreadable, parse
 from kafka_dt.identity.oauth.settings import OAuthBearerSettings
 from kafka_dt_protocol.sasl import BearerAccepted, BearerRejected
-from tests.support.identity.issuer import Issuer
+from tests.support.identity.issuer import AUDIENCE, Issuer, segment
 
 NOW_S: Final = 1_700_000_000
-TOKENS: Final = BearerTokens(OAuthBearerSettings(jwks_url="", allow_unsigned=True), None, lambda: NOW_S * 1000)
+NOW_MS: Final = NOW_S * 1000
+ISSUER: Final = Issuer()
+UNSIGNED: Final = BearerTokens(OAuthBearerSettings(jwks_url="", allow_unsigned=True), None, lambda: NOW_MS)
 HEADER: Final = b'{"alg":"none"}'
-_KEYS, _WHOLE_TOKEN, _CLAIMS = range(3)
-"""What the first byte of an input says: the rest is a set of keys, a token, or the claims of an unsigned one."""
+_KEYS, _WHOLE_TOKEN, _CLAIMS, _SIGNED_TOKEN = range(4)
+"""What the first byte of an input says: the rest is a set of keys, a token, the claims of an unsigned one, or a token
+for a listener with the keys of an issuer."""
+
+
+def with_keys() -> BearerTokens:
+    """Give what judges with the keys of the issuer."""
+    settings = OAuthBearerSettings(jwks_url="https://issuer.example/jwks.json", expected_audience=(AUDIENCE,))
+    with ThreadPoolExecutor(1) as threads:
+        keys = Jwks(settings, threads, lambda: NOW_MS, ISSUER.jwks)
+        asyncio.run(keys.read_again())
+    return BearerTokens(settings, keys, lambda: NOW_MS)
+
+
+SIGNED: Final = with_keys()
 
 
 def seeds() -> Iterable[bytes]:
@@ -28,7 +44,11 @@ def seeds() -> Iterable[bytes]:
     for changed in ({}, {"exp": 1e300}, {"exp": "1"}, {"sub": "\ud800"}, {"iat": math.nan}, {"scope": "a b"}):
         yield bytes((_CLAIMS,)) + json.dumps(claims | changed).encode()
     yield bytes((_WHOLE_TOKEN,)) + _unsigned(json.dumps(claims).encode())
-    yield bytes((_KEYS,)) + Issuer().jwks()
+    yield bytes((_KEYS,)) + ISSUER.jwks()
+    signed = ISSUER.token(now_s=NOW_S)
+    header, rest = signed.split(".", 1)
+    for other in (header, segment({"alg": "RS256"}), segment({"alg": "RS256", "kid": "key-2"}), segment(["alg"])):
+        yield bytes((_SIGNED_TOKEN,)) + f"{other}.{rest}".encode()
 
 
 def check(data: bytes) -> None:
@@ -36,13 +56,15 @@ def check(data: bytes) -> None:
     which, content = data[:1], data[1:]
     if not which:
         return
-    match which[0] % 3:
+    match which[0] % 4:
         case 0:
             _read_keys(content)
         case 1:
-            _judge(content)
+            _judge(UNSIGNED, content)
+        case 2:
+            _judge(UNSIGNED, _unsigned(content))
         case _:
-            _judge(_unsigned(content))
+            _judge(SIGNED, content)
 
 
 def _read_keys(content: bytes) -> None:
@@ -52,9 +74,10 @@ def _read_keys(content: bytes) -> None:
         assert "\n" not in str(error), "an error of more than one line"
 
 
-def _judge(token: bytes) -> None:
-    judgement = TOKENS.judge(token.decode("ascii", "replace"))
-    assert not asyncio.iscoroutine(judgement), "there are no keys to be read"
+def _judge(tokens: BearerTokens, token: bytes) -> None:
+    judgement = tokens.judge(token.decode("ascii", "replace"))
+    if not isinstance(judgement, Judgement):
+        judgement = _at_once(judgement)
     match judgement.verdict:
         case BearerAccepted(name=name):
             name.encode()
@@ -64,6 +87,16 @@ def _judge(token: bytes) -> None:
         case BearerRejected(detail=detail):
             detail.encode()
             assert detail.isprintable(), "a line that is not fit for a log"
+
+
+def _at_once(judging: Coroutine[Any, Any, Judgement]) -> Judgement:
+    """Give the judgement on a token whose key is not held; the keys were read just now, so nothing has to wait."""
+    try:
+        judging.send(None)
+    except StopIteration as end:
+        judgement: Judgement = end.value
+        return judgement
+    raise AssertionError("the keys were read again")
 
 
 def _unsigned(claims: bytes) -> bytes:
