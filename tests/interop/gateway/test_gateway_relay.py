@@ -30,6 +30,7 @@ from tests.support.protocol.raw import METADATA, ConnectionClosed, LoginRefused,
 
 MOST_LOGINS: Final = 8
 PASSWORD: Final = "known to the cluster alone"
+SASL_AUTHENTICATION_FAILED: Final = 58
 COUNT: Final = 20
 PER_SECOND: Final = 100
 _JAAS: Final = "listener.name.sasl_plaintext.{}.sasl.jaas.config"
@@ -175,6 +176,11 @@ def unsigned(claims: dict[str, object]) -> str:
     return ".".join(part.rstrip("=") for part in encoded) + "."
 
 
+def bearer_message(subject: str, *, exp: int) -> bytes:
+    """The first message of a login by a bearer token that ends at an instant, in seconds since 1970."""
+    return f"n,,\1auth=Bearer {unsigned({'sub': subject, 'iat': 1, 'exp': exp})}\1\1".encode()
+
+
 class UnsignedToken(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -191,7 +197,7 @@ async def test_a_bearer_token_is_judged_by_the_cluster(relay: Gateway, topic: st
 
 
 def test_an_expired_bearer_token_gets_the_refusal_of_the_cluster(relay: Gateway, cluster: KraftCluster) -> None:
-    first = f"n,,\1auth=Bearer {unsigned({'sub': 'alice', 'iat': 1, 'exp': 2})}\1\1".encode()
+    first = bearer_message("alice", exp=2)
 
     def answers(address: str) -> tuple[bytes, int]:
         with RawConnection(address) as connection:
@@ -201,6 +207,21 @@ def test_an_expired_bearer_token_gets_the_refusal_of_the_cluster(relay: Gateway,
             return challenge.auth_bytes, connection.authenticate(b"\1").error_code.value
 
     assert answers(relay.address("SASL_PLAINTEXT")) == answers(cluster.brokers[1].sasl)
+
+
+def test_a_second_bearer_token_after_a_refusal_logs_nobody_in(relay: Gateway, cluster: KraftCluster) -> None:
+    """A broker takes it, and its client is alice there; the gateway has read the name in the first one, admin."""
+
+    def second(address: str) -> int:
+        with RawConnection(address) as connection:
+            connection.handshake("OAUTHBEARER")
+            assert connection.authenticate(bearer_message("admin", exp=2)).auth_bytes, "the refusal"
+            answer = connection.authenticate(bearer_message("alice", exp=int(time.time()) + 3600))
+            code: int = answer.error_code.value
+            return code
+
+    assert second(cluster.brokers[1].sasl) == 0
+    assert second(relay.address("SASL_PLAINTEXT")) == SASL_AUTHENTICATION_FAILED
 
 
 def test_one_address_has_only_so_many_logins_under_way_at_the_cluster(relay: Gateway, scram_user: str) -> None:
