@@ -100,7 +100,7 @@ class Admission:
         listener: int,
         refused: Callable[[], None] = lambda: None,
     ) -> None:
-        self.refused: Final = refused
+        self._refused = refused
         self._limits = limits
         self._counts = counts
         self._listener = listener
@@ -113,6 +113,7 @@ class Admission:
         reason = self._too_many(peer)
         if reason is not None:
             self._count(peer, -1)
+            self._refused()
         return reason
 
     def leave(self, peer: Any) -> None:
@@ -125,6 +126,7 @@ class Admission:
         reason = self._too_many_in_all()
         if reason is not None:
             self._counts.add(self._listener, -1)
+            self._refused()
         return reason
 
     def end_wait(self) -> None:
@@ -178,7 +180,6 @@ class AdmittedConnection(asyncio.Protocol):
         self._peer = transport.get_extra_info("peername")
         refusal = self._admission.enter(self._peer)
         if refusal is not None:
-            self._admission.refused()
             refuse(transport, refusal)
             return
         try:

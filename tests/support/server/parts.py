@@ -26,10 +26,11 @@ def admission(
     listeners: Sequence[Listener] | None = None,
     counts: ConnectionCounts | None = None,
     by: int = 0,
+    refused: Callable[[], None] = lambda: None,
 ) -> Admission:
     """The admission of one listener, the first one, of a worker."""
     limits = ConnectionLimits.of(settings or Settings(), listeners or [listener()])
-    return Admission(limits, counts or connection_counts(), by)
+    return Admission(limits, counts or connection_counts(), by, refused)
 
 
 def token_handlers(

@@ -61,6 +61,16 @@ def test_what_was_refused_is_not_counted() -> None:
     assert one.enter(ALICE) is None
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_was_refused_is_told(waits: bool) -> None:
+    """Also of a connection whose client is still to be named, or the alert stays silent behind a load balancer."""
+    told: list[None] = []
+    one = admission_of(Settings(max_connections=1), refused=lambda: told.append(None))
+    for _ in range(3):
+        one.begin_wait() if waits else one.enter(ALICE)
+    assert len(told) == 2
+
+
 def test_an_override_counts_in_place_of_the_limit() -> None:
     few = admission(_per_ip=0, _per_ip_overrides="192.0.2.1:2, localhost:1,[2001:db8::1]:1")
     assert few.enter(ALICE) is few.enter(ALICE) is None
