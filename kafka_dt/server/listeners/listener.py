@@ -159,7 +159,7 @@ class OpenListener:
         except OSError:
             sock.close()
             raise
-        self._listen(sock, new_connection, held)
+        self._listen(sock, new_connection, held, tries_again=True)
 
     def close_port(self, port: int) -> None:
         """Accept no more on a port that `open_port` has opened; connections that have come by it stay."""
@@ -206,9 +206,15 @@ class OpenListener:
             connection.finish()
 
     def _listen(
-        self, sock: socket.socket, new_connection: Callable[[], LoginConnection], held: socket.socket | None = None
+        self,
+        sock: socket.socket,
+        new_connection: Callable[[], LoginConnection],
+        held: socket.socket | None = None,
+        *,
+        tries_again: bool = False,
     ) -> OpenPort:
-        opened = OpenPort(sock, held, self._new_protocol(new_connection), self._backlog, self._gates)
+        protocol = self._new_protocol(new_connection)
+        opened = OpenPort(sock, held, protocol, self._backlog, self._gates, tries_again=tries_again)
         self._ports[sock.getsockname()[1]] = opened
         return opened
 

@@ -66,7 +66,7 @@ class OpenPort:
     """A port that is listened on from the start, and accepted from as soon as the loop gets to it."""
 
     accepting: asyncio.Task[None]
-    """Raises OSError if the port cannot be accepted from."""
+    """Raises OSError if the port cannot be accepted from, unless that is tried again."""
 
     def __init__(
         self,
@@ -75,6 +75,8 @@ class OpenPort:
         new_protocol: Callable[[], asyncio.Protocol],
         backlog: int,
         gates: Iterable[Gate],
+        *,
+        tries_again: bool = False,
     ) -> None:
         try:
             sock.listen(backlog)
@@ -91,7 +93,7 @@ class OpenPort:
         self._closed_gates: set[object] = set()
         self._server: asyncio.Server | None = None
         self._closed = False
-        self.accepting = asyncio.get_running_loop().create_task(self._accept())
+        self.accepting = asyncio.get_running_loop().create_task(self._resume() if tries_again else self._accept())
         for gate in self._gates:
             gate.add(self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -13,7 +14,7 @@ import uvloop
 
 from kafka_dt.config import Endpoint, Settings
 from kafka_dt.server.connections.connection import ClientConnection
-from kafka_dt.server.listeners import listener
+from kafka_dt.server.listeners import listener, open_port
 from kafka_dt.server.listeners.gates import Gate
 from kafka_dt.server.listeners.listener import Lifetimes, OpenListener
 from kafka_dt.server.listeners.open_port import bind
@@ -407,6 +408,30 @@ async def test_a_port_can_be_connected_to_as_soon_as_it_has_been_opened() -> Non
         with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client:
             client.setblocking(False)
             assert await asyncio.get_running_loop().sock_recv(client, 1) == b"1"
+
+
+async def test_a_port_that_cannot_be_accepted_from_at_first_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is listened on already: without another attempt its clients would wait for ever."""
+    loop = asyncio.get_running_loop()
+    create_server = loop.create_server
+
+    async def failing_once(*arguments: Any, **keywords: Any) -> asyncio.Server:
+        monkeypatch.setattr(loop, "create_server", create_server)
+        keywords["sock"].close()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(open_port, "RETRY_SECONDS", 0.01)
+    async with opened() as world:
+        port = free_ports(1)
+        monkeypatch.setattr(loop, "create_server", failing_once)
+        open_marked(world, port, b"1")
+        async with asyncio.timeout(TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            assert await reader.readexactly(1) == b"1"
+        assert "Too many open files" in caplog.text
+        writer.close()
 
 
 async def test_a_port_that_is_closed_before_the_loop_got_to_it_is_closed() -> None:
