@@ -417,7 +417,7 @@ async def test_a_port_that_cannot_be_accepted_from_at_first_is_tried_again(
     loop = asyncio.get_running_loop()
     create_server = loop.create_server
 
-    async def failing_once(*arguments: Any, **keywords: Any) -> asyncio.Server:
+    async def failing_once(_new_protocol: Any, **keywords: Any) -> asyncio.Server:
         monkeypatch.setattr(loop, "create_server", create_server)
         keywords["sock"].close()
         raise OSError(errno.EMFILE, "Too many open files")
