@@ -21,7 +21,7 @@ from kafka_dt.client import TokenClient
 from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
 from tests.support.brokers.broker import USERS
-from tests.support.docs.documents import ROOT
+from tests.support.docs.documents import ROOT, blocks, marked
 from tests.support.java import properties as client_config
 from tests.support.nodes.server import KafkaDt, server_properties
 
@@ -70,6 +70,13 @@ def test_systemd_finds_no_fault_with_the_unit(tmp_path: Path) -> None:
     assert systemd("systemd-analyze", "verify", unit) == ""
 
 
+def test_systemd_finds_no_fault_with_what_the_page_adds_for_0_1_0(tmp_path: Path) -> None:
+    (added,) = (each.text for each in blocks("docs/how-to/upgrade.md", "ini"))
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/kafka-dt/bin/kafka-dt", str(PROGRAM)) + added)
+    assert systemd("systemd-analyze", "verify", unit) == ""
+
+
 def test_the_page_installs_the_files_that_the_wheel_has() -> None:
     page = (ROOT / "docs" / "how-to" / "systemd.md").read_text(encoding="utf-8")
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
@@ -98,6 +105,16 @@ def test_the_user_and_the_folders_are_made_as_the_unit_wants_them(tmp_path: Path
     assert (secrets.st_mode & 0o777, secrets.st_uid, secrets.st_gid) == (0o700, 0, 0)
 
 
+def test_the_pages_look_for_audit_files_where_the_service_writes_them() -> None:
+    text = (FILES / "server.properties").read_text(encoding="utf-8")
+    (folder,) = re.findall(r"^kafka\.dt\.audit\.log\.dir=(\S+)$", text, re.MULTILINE)
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")]
+    read = r"(?:log\.dir=|--from |find |cat |audit verify )(/var/log/kafka-dt[\w/]*\w)"
+    found = {page.name: set(re.findall(read, page.read_text(encoding="utf-8"))) for page in pages}
+    assert found["back-up.md"]
+    assert {name: folders for name, folders in found.items() if folders - {folder}} == {}
+
+
 def sample_settings(folder: Path) -> dict[str, str]:
     """Give the settings that the page starts with, their credentials in a folder."""
     (folder / "token.key").write_text("k" * 32)
@@ -120,8 +137,24 @@ def test_the_settings_read_the_units_credentials_and_write_where_it_lets_them(
     assert all(listener.mechanisms for listener in listeners(settings, MECHANISMS))
     assert not settings.allow_everyone_if_no_acl_found
     assert settings.state_dir == f"/var/lib/{service['StateDirectory'][0]}"
-    assert settings.audit_log_dir == f"/var/log/{service['LogsDirectory'][0]}"
+    assert settings.audit_log_dir == f"/var/log/{service['LogsDirectory'][0]}/audit"
     assert int(service["TimeoutStopSec"][0]) >= settings.drain_timeout_ms / 1000 + 15
+
+
+def test_the_page_checks_the_settings_before_systemd_has_copied_the_secrets(
+    tmp_path: Path, zookeeper_connect: str
+) -> None:
+    sample_settings(tmp_path)
+    text = (FILES / "server.properties").read_text(encoding="utf-8")
+    (tmp_path / "server.properties").write_text(text.replace("localhost:2181", zookeeper_connect))
+    (command,) = marked("docs/how-to/systemd.md", "check")
+    command = command.replace("/opt/kafka-dt/bin/kafka-dt", str(PROGRAM))
+    command = command.replace("/etc/kafka-dt/secrets", str(tmp_path)).replace("/etc/kafka-dt", str(tmp_path))
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        0,
+        "ok       a node starts with these settings (1 warning)",
+    )
 
 
 async def test_a_node_on_the_pages_settings_serves_and_tells_systemd_that_it_is_ready_lives_and_stops(

@@ -34,7 +34,7 @@ NOT_RUN = {
     "docs/how-to/operate.md": 2,
     "docs/how-to/pipeline-tokens.md": 3,
     "docs/how-to/pipeline.md": 9,
-    "docs/how-to/systemd.md": 6,
+    "docs/how-to/systemd.md": 7,
     "docs/how-to/upgrade.md": 5,
     "docs/how-to/users-and-acls.md": 1,
     "docs/how-to/watch.md": 2,
