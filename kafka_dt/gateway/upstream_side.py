@@ -234,15 +234,11 @@ class UpstreamSide:
 
     def upstream_lost(self, reason: str) -> None:
         """Close the client connection: the answers are lost, and clients connect again to a broker that has gone."""
-        connection, gave_up = self._connection, self._give_up_own_answer()
-        if connection.closing:
-            return
-        if gave_up:
-            # A login that waits for its answer fails, and ends the connection itself. A request is answered before.
-            self.answers.give_up()
-            connection.finish()
-        else:
-            connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
+        # A login that waits for its answer fails, and ends the connection itself. A request is answered before.
+        if self._give_up_own_answer():
+            self._end_behind_the_answer()
+        elif not self._connection.closing:
+            self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 
     def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
         """Add what the client is to get to some pieces."""
@@ -318,6 +314,17 @@ class UpstreamSide:
             self.own_answer = self._loop.create_future()
             self.answers.expect_own(correlation_id, long=long)
             upstream.write(request)
-            return await self.own_answer
+            try:
+                return await self.own_answer
+            except asyncio.CancelledError:  # it took too long; what comes next would wait for this answer first
+                upstream.abort()
+                self._end_behind_the_answer()
+                raise
 
         return exchange
+
+    def _end_behind_the_answer(self) -> None:
+        """Close the client connection when what is under way has been answered; no answer comes upstream any more."""
+        if not self._connection.closing:
+            self.answers.give_up()
+            self._connection.finish()

@@ -20,7 +20,7 @@ from kafka_dt.identity.mechanisms.relayed import RelayedPlain
 from kafka_dt.server.handlers import Handler, RequestContext
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import StepResult
-from tests.support.server.fake_gateway import JOIN_GROUP, GatewayShell, request
+from tests.support.server.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, request
 from tests.support.server.fake_transport import NOW, turns
 
 ADDRESS = "192.0.2.1"
@@ -104,6 +104,22 @@ async def test_a_broker_that_goes_during_a_login_ends_the_client_without_an_answ
     assert len(client.answers()) == 1, "the handshake's"
 
 
+async def logged_in(**parts: Any) -> tuple[GatewayShell, FakeUpstream]:
+    """A client of a gateway in front of the cluster that keeps the tokens."""
+    client = shell(LoginsUnderWay(1), makes_its_tokens=True, **parts)
+    log_in(client)
+    upstream = await client.upstream()
+    for _ in range(2):
+        upstream.answer(1_000)
+        await turns()
+    assert len(client.answers()) == 2
+    return client, upstream
+
+
+def expire(client: GatewayShell) -> None:
+    client.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=b"", expiry_time_period=timedelta(milliseconds=-1))
+
+
 async def test_a_broker_that_goes_during_a_request_about_tokens_ends_the_client_behind_the_answer() -> None:
     """The connection that is lost was the client's own: what it asks for next could never be answered."""
 
@@ -112,14 +128,8 @@ async def test_a_broker_that_goes_during_a_request_about_tokens_ends_the_client_
             await cast("Channel", context.own).request(ApiKey.EXPIRE_DELEGATION_TOKEN)
         return context.refusal(body, ErrorCode.request_timed_out)
 
-    client = shell(LoginsUnderWay(1), makes_its_tokens=True, handler=ask_upstream)
-    log_in(client)
-    upstream = await client.upstream()
-    for _ in range(2):
-        upstream.answer(1_000)
-        await turns()
-    assert len(client.answers()) == 2
-    client.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=b"", expiry_time_period=timedelta(milliseconds=-1))
+    client, upstream = await logged_in(handler=ask_upstream)
+    expire(client)
     client.send(request(JOIN_GROUP, 5))
     await turns()
     assert upstream.written.endswith(request(ApiKey.EXPIRE_DELEGATION_TOKEN, 1_000))
@@ -127,6 +137,23 @@ async def test_a_broker_that_goes_during_a_request_about_tokens_ends_the_client_
     await turns()
     assert [answer.error_code for answer in client.answers()] == [ErrorCode.request_timed_out]
     assert client.connection.closing
+
+
+async def test_a_broker_that_does_not_answer_a_request_about_tokens_in_time_is_left_behind_the_answer() -> None:
+    """The next request about tokens, perhaps a revocation, would wait for the answer to this one."""
+
+    async def ask_upstream(context: RequestContext, body: Any) -> Any:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await cast("Channel", context.own).request(ApiKey.EXPIRE_DELEGATION_TOKEN)
+        return context.refusal(body, ErrorCode.request_timed_out)
+
+    client, upstream = await logged_in(handler=ask_upstream)
+    expire(client)
+    await turns()
+    assert [answer.error_code for answer in client.answers()] == [ErrorCode.request_timed_out]
+    assert client.connection.closing
+    assert upstream.aborted
 
 
 async def test_a_client_that_goes_during_a_login_takes_the_connection_upstream_with_it() -> None:
