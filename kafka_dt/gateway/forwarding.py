@@ -62,7 +62,7 @@ class KeptRequest:
     """A request that is read here before it goes to the cluster as it came."""
 
     start: RequestStart
-    pieces: list[bytes] = field(default_factory=list, repr=False)
+    received: bytearray = field(default_factory=bytearray, repr=False)
 
 
 class _Turn(Enum):
@@ -150,7 +150,7 @@ class Forwarding:
         A piece that waits to be forwarded is not counted: no more than a socket's buffer, and not the client's fault.
         """
         waiting = self._requests.buffered if self._connection.reading.wanted else 0
-        return waiting if self._kept is None else waiting + sum(map(len, self._kept.pieces))
+        return waiting if self._kept is None else waiting + len(self._kept.received)
 
     @property
     def frames_given(self) -> int:
@@ -350,14 +350,14 @@ class Forwarding:
             self.upstream.pieces.append(piece)
             return
         if self._kept is not None:
-            self._kept.pieces.append(piece)
+            self._kept.received.extend(piece)
         self._connection.serve(piece)
 
     async def _ask_cluster(self, kept: KeptRequest) -> bytes:
         """Send the request under way as it came, and give the content of its answer; raises EOFError if none comes."""
         self._kept = None
         self._frequent.forwarded[kept.start.api_key] += 1
-        return await self.upstream.ask(b"".join(kept.pieces), kept.start.correlation_id)
+        return await self.upstream.ask(bytes(kept.received), kept.start.correlation_id)
 
     def _finish_if_answered(self) -> None:
         """Close as `finish` has asked for: what is under way is answered, and nothing after it is taken."""

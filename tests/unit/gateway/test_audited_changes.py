@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -166,6 +167,21 @@ async def test_the_request_goes_out_whole_as_it_came_in_pieces(client: Client) -
     client.shell.send(whole[100:])
     await turns()
     assert upstream.written == whole
+
+
+async def test_a_request_in_tiny_pieces_takes_the_memory_of_its_bytes(client: Client) -> None:
+    """And no time for the pieces that are here already: each further one was as expensive as there were others."""
+    element = element_type(APIS[CREATE].request[NEWEST], "creations")
+    whole = client.shell.request(CREATE, NEWEST, creations=(build(element, **acl("t" * 30_000)),))
+    client.shell.send(whole[:100])
+    await client.shell.upstream()
+    tracemalloc.start()
+    try:
+        for place in range(100, len(whole) - 2, 2):
+            client.shell.send(whole[place : place + 2])
+        assert tracemalloc.get_traced_memory()[0] < 4 * len(whole)
+    finally:
+        tracemalloc.stop()
 
 
 async def test_each_entry_is_written_down_with_its_own_result(client: Client) -> None:
