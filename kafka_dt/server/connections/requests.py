@@ -42,8 +42,8 @@ class ConnectionRequests:
         self._ends_with_client = False
 
     def begin(self, request: RequestReceived) -> None:
-        """Have a request answered."""
-        self.start(self._answer(request))
+        """Have a request answered, as the client is connected now."""
+        self.start(self._answer(request, self._context(request)))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Begin what the connection waits for; it goes on serving afterwards."""
@@ -64,11 +64,11 @@ class ConnectionRequests:
         host, port = self._connection.own_address()
         return Endpoint(advertised.name, advertised.host or as_ipv4(host), advertised.port or port)
 
-    async def _answer(self, request: RequestReceived) -> None:
+    async def _answer(self, request: RequestReceived, context: RequestContext) -> None:
         connection, key = self._connection, request.header.api_key
         begun_s = time.perf_counter()
         try:
-            answer = await self._services.handler(self._context(request), request.body)
+            answer = await self._services.handler(context, request.body)
             self._respond(answer)
         except RemoteProtocolError as error:
             connection.end(connection.machine.reject(str(error)))

@@ -139,6 +139,22 @@ async def test_a_broker_that_goes_during_a_request_about_tokens_ends_the_client_
     assert client.connection.closing
 
 
+async def test_a_request_about_tokens_whose_connection_goes_before_it_is_served_is_not_made_as_the_gateway() -> None:
+    served = asyncio.Event()
+
+    async def ask_upstream(context: RequestContext, body: Any) -> Any:
+        with pytest.raises(ConnectionLost):
+            await cast("Channel", context.own).request(ApiKey.EXPIRE_DELEGATION_TOKEN)
+        served.set()
+        return context.refusal(body, ErrorCode.request_timed_out)
+
+    client, upstream = await logged_in(handler=ask_upstream)
+    expire(client)
+    upstream.listener.upstream_lost("it closed the connection")
+    async with asyncio.timeout(60):
+        await served.wait()
+
+
 async def test_a_broker_that_does_not_answer_a_request_about_tokens_in_time_is_left_behind_the_answer() -> None:
     """The next request about tokens, perhaps a revocation, would wait for the answer to this one."""
 
