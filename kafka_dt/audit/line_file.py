@@ -21,6 +21,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -105,10 +106,16 @@ class LineFile:
                 descriptor = os.open(partial, flags, _MODE)
             except FileExistsError:
                 continue
-            if _lock(descriptor, partial):
-                if not path.exists():
-                    return cls(descriptor, path, begun)
-                partial.unlink()  # another node of our name has just completed one that was called the same
+            try:
+                if _lock(descriptor, partial):
+                    if not path.exists():
+                        return cls(descriptor, path, begun)
+                    partial.unlink()  # another node of our name has just completed one that was called the same
+            except OSError:  # such as that of a file system without locks
+                os.close(descriptor)
+                with suppress(OSError):
+                    partial.unlink()
+                raise
             os.close(descriptor)  # or another worker that starts took ours for one that was left
         raise AssertionError("paths end")
 

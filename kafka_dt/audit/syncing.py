@@ -96,8 +96,9 @@ class Syncing:
     async def _sync_in_thread(self, descriptor: int) -> None:
         try:
             await in_own_thread(partial(os.fdatasync, descriptor))
-        except OSError as error:
-            self._synced(SinkFailed(error.strerror or type(error).__name__))
+        except Exception as error:  # noqa: BLE001 - whatever it is: nothing is written while a batch is under way
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._synced(SinkFailed(reason or type(error).__name__))
         else:
             self._synced(None)
 

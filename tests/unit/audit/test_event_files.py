@@ -274,6 +274,31 @@ def test_a_file_that_somebody_has_just_finished_is_no_error(tmp_path: Path) -> N
     assert names(tmp_path) == []
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_folder_in_which_no_file_can_be_locked_costs_neither_descriptors_nor_names(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    sink = files(tmp_path, clock)
+    sink.open()
+    before = descriptors()
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", refuse)
+        for _ in range(5):
+            with pytest.raises(SinkFailed, match="No locks available"):
+                sink.write([b"1\n"])
+    assert names(tmp_path) == []
+    assert descriptors() == before
+    sink.write([b"1\n"])
+    sink.close()
+    assert len(names(tmp_path)) == 1
+
+
 def test_a_locked_file_is_not_finished(tmp_path: Path) -> None:
     path = left_open(tmp_path, b"1\n")
     with path.open("rb") as held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,24 @@ async def test_where_the_system_refuses_a_thread_does_it(
         files = Synced()
     assert "synced by threads" in caplog.text
     with (tmp_path / "file").open("wb") as file:
+        assert await files.sync(file.fileno()) is None
+    files.syncing.close()
+
+
+async def test_a_thread_that_cannot_be_had_is_a_failure_of_the_sink(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the batch would be under way for ever, and every client of a strict node would wait for it."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    files = Synced(by_system=False)
+    with (tmp_path / "file").open("wb") as file:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            error = await asyncio.wait_for(files.sync(file.fileno()), 60)
+        assert str(error) == "can't start new thread"
         assert await files.sync(file.fileno()) is None
     files.syncing.close()
 
