@@ -110,6 +110,8 @@ class TwoStores:
         """Set the one listener."""
 
         def new_has(token_id: str, stored: StoredToken | None) -> None:
+            if stored is None and token_id not in self._new.known:
+                return  # it never had it: what is known is the old store's
             self._old.known.note(token_id, there=False)
             self._new.known.note(token_id, there=stored is not None)
             listener(token_id, stored)
