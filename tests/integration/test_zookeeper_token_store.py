@@ -18,9 +18,9 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTo
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.changes import ChangeFollower, PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
-from kafka_dt.zookeeper.znodes.kafka import TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
 from tests.support.processes.waiting import on_this_machine
 from tests.support.tokens.nodes import SECRET_KEY, Clock
@@ -29,7 +29,7 @@ from tests.support.zookeeper.server import child_zookeeper
 from tests.support.zookeeper.token_codecs import codec_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
     from pathlib import Path
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
@@ -304,6 +304,33 @@ async def test_a_parent_that_is_made_anew_means_comparing_everything(zookeeper_c
         await node.store.catch_up()
         await node.store.create(later)
         assert (await node.store.read(later.token_id)) is not None
+
+
+async def test_an_own_change_below_a_parent_that_is_gone_hides_none_below_the_next(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as client:
+        read: list[bytes] = []
+
+        async def read_changed(changes: Collection[bytes]) -> None:
+            read.extend(changes)
+
+        async def compare() -> None:
+            """Nothing is there yet."""
+
+        follower = ChangeFollower(
+            client, CHANGES, TokenChangeZnode.PREFIX, read_changed=read_changed, compare=compare, now_ms=now_ms
+        )
+        await client.ensure_path(CHANGES)
+        await follower.catch_up()
+        for _ in range(2):
+            await _announce(client, b"ours")
+        follower.reported(f"{CHANGES}/token_change_0000000001")
+        for name in (*await client.children(CHANGES), ""):
+            await client.delete(f"{CHANGES}/{name}".rstrip("/"))
+        await follower.catch_up()
+        for number in range(3):
+            await _announce(client, str(number).encode())
+        await follower.catch_up()
+        assert read == [b"0", b"1", b"2"]
 
 
 async def test_own_changes_are_purged_by_number(zookeeper_connect: str) -> None:

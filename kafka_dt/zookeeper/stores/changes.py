@@ -228,6 +228,8 @@ class ChangeFollower:
         """Report the changes before number `made`, by reading them or by comparing everything."""
         first = self._next if place == self._place else None
         following = made if first is None else first + (made - first) % NUMBERS
+        if first is None:
+            self._own.clear()  # they may be numbers below another parent, and hide changes of others below this one
         if first is None or not await self._read(range(first, following)):
             _LOG.info("reading everything that is announced below %s", self._parent)
             await self._compare()
