@@ -10,9 +10,10 @@ answer arrives, in ZooKeeper's order and before any task runs that waits for thi
 and the error (one of them is None), and what it returns or raises is the outcome of the future.
 
 While the connection is down requests fail at once with `ZooKeeperConnectionLost(sent=False)`. One that was under way
-when the connection broke fails with `sent=True`: it may have been carried out, and should its answer come all the same,
-`arrived` is still called. Nothing is ever sent twice. For the creation of a znode with a random name that is harmless
-(no process learns of it), and a change that is guarded by a version may be tried again (it finds another version).
+when the connection broke fails with `sent=True`: it may have been carried out. Should its answer come all the same,
+`arrived` does not hear it: the server that gave it may lag behind, or may have been restored. Nothing is ever sent
+twice. For the creation of a znode with a random name that is harmless (no process learns of it), and a change that is
+guarded by a version may be tried again (it finds another version).
 
 The connection comes back by itself, with the old session or, if that has expired, with a new one: `session_id` tells
 them apart. Watches do not survive any loss of the connection: kazoo calls them all then (they say nothing more than

@@ -203,15 +203,16 @@ class ZooKeeperRequests:
         answer.rawlink(partial(self._inbox.post, self._finish, request))
 
     def _finish(self, request: ZooKeeperRequest, answer: Answer) -> None:
-        if request in self._under_way:
-            if isinstance(answer.exception, CONNECTION_ERRORS):
-                self._broke(request)
-            else:
-                self._sizes.passed(request.size)
-                self._answered(time.monotonic() - request.begun_s)
-            self._under_way.discard(request)
-            if request is self._alone:
-                self._alone = None
+        if request not in self._under_way:
+            return  # it failed with its connection: the answer may be of the next one, which is not admitted
+        if isinstance(answer.exception, CONNECTION_ERRORS):
+            self._broke(request)
+        else:
+            self._sizes.passed(request.size)
+            self._answered(time.monotonic() - request.begun_s)
+        self._under_way.discard(request)
+        if request is self._alone:
+            self._alone = None
         request.finish(answer)
         self._begin_waiting()
 

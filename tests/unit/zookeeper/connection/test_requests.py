@@ -155,6 +155,25 @@ async def test_a_loss_without_a_large_request_fails_what_waits_at_once() -> None
     assert [getattr(each, "sent", None) for each in outcomes] == [True] * 256 + [False] * 44
 
 
+async def test_an_answer_that_comes_after_the_loss_reports_nothing() -> None:
+    """kazoo may send a request on the next connection, which is not admitted: its server may lag, or be restored."""
+    loop = asyncio.get_running_loop()
+    requests = ZooKeeperRequests(loop, Inbox(loop), lambda: True, max_in_flight=1, sizes=RequestSizes(LIMIT))
+    reported: list[object] = []
+    answer = begin()
+    read = requests.send(
+        lambda: answer, lambda value: value, "/token", lambda value, error: reported.append((value, error))
+    )
+    requests.lost()
+    answer.set("a token that has been deleted since")
+    with pytest.raises(ZooKeeperConnectionLost):
+        await outcome(read)
+    later = begin()
+    later.set("done")
+    assert await outcome(requests.send(lambda: later, lambda value: value, "/b", None)) == "done"
+    assert reported == []
+
+
 async def test_after_a_break_larger_requests_are_refused_for_a_while_and_named_the_limit() -> None:
     now = [1_000.0]
     wire = Wire(RequestSizes(LIMIT, lambda: now[0]))
