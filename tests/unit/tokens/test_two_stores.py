@@ -334,9 +334,9 @@ async def test_an_id_of_both_stores_is_the_new_ones(both: Both, node: Moving) ->
 
 async def test_a_store_that_answers_last_that_it_has_no_such_token_takes_none_of_the_other_away(both: Both) -> None:
     """A read asks both, and the answer of one comes although the other's has ended the wait for it."""
+    changes: list[Token | None] = []
     async for (node,) in started(both.node(back=True)):
         made = await node.new.create(NewToken(ALICE, CAROL, (), -1))
-        changes: list[Token | None] = []
         node.cache.on_change(lambda _token_id, _before, after: changes.append(after))
         node.old._report(made.token.token_id)
         assert node.logs_in(made)
