@@ -1,6 +1,6 @@
 """The settings of a ZooKeeper client: plain values, and how they are made from the configuration.
 
-Source: org.apache.kafka.server.config.ZkConfigs.
+Source: org.apache.kafka.server.config.ZkConfigs; org.apache.zookeeper.client.ConnectStringParser.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from kafka_dt.config import ConfigError, Secret, Settings
 from kafka_dt.jaas import JaasError, parse_login_module
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 18_000
 DEFAULT_MAX_IN_FLIGHT = 256
+_CONNECT: Final = "zookeeper.connect"
 _DIGEST: Final = "kafka.dt.zookeeper.digest"
 _JAAS: Final = "kafka.dt.zookeeper.sasl.jaas.config"
 DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -73,7 +75,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
         ConfigError: naming the key that cannot be used.
     """
     if not settings.zookeeper_connect:
-        raise ConfigError("zookeeper.connect", "is needed, for example localhost:2181")
+        raise ConfigError(_CONNECT, "is needed, for example localhost:2181")
     login = _login(settings)
     has_certificate = settings.zookeeper_ssl_client_enable and bool(settings.zookeeper_ssl_keystore_location)
     if settings.zookeeper_set_acl and login is None and not has_certificate:
@@ -83,7 +85,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
             "or TLS with zookeeper.ssl.keystore.location",
         )
     return ZooKeeperSettings(
-        connect=settings.zookeeper_connect,
+        connect=_servers(settings.zookeeper_connect),
         session_timeout_ms=settings.zookeeper_session_timeout_ms,
         connection_timeout_ms=settings.zookeeper_connection_timeout_ms,
         set_acl=settings.zookeeper_set_acl,
@@ -91,6 +93,24 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
         tls=_tls(settings) if settings.zookeeper_ssl_client_enable else None,
         has_certificate=has_certificate,
     )
+
+
+def _servers(connect: str) -> str:
+    """Return the servers and the chroot as ZooKeeper's own client reads them: without blanks and empty entries."""
+    servers, slash, chroot = connect.partition("/")
+    named = [server for each in servers.split(",") if (server := each.strip())]
+    for server in named or [""]:
+        if not _is_address(server):
+            raise ConfigError(_CONNECT, f"{server!r} is not of the form host:port")
+    return ",".join(named) + slash + chroot
+
+
+def _is_address(server: str) -> bool:
+    try:
+        address = urlsplit(f"//{server}")
+        return bool((address.hostname or "").encode("idna")) and address.port != 0
+    except ValueError:  # a bracket that is not closed, a port that is none, a part of a name that is empty or too long
+        return False
 
 
 def _login(settings: Settings) -> ZooKeeperLogin | None:

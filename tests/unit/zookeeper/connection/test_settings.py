@@ -34,6 +34,26 @@ def test_the_login_module_of_a_broker_logs_in_by_sasl() -> None:
 
 
 @pytest.mark.parametrize(
+    "server", [",", "/chroot", ":2181", "a:port", "a:65536", "a:0", "[::1", "a..b:2181", "a" * 64, "a:1,b:2:3"]
+)
+def test_what_is_no_server_is_refused_by_its_name_before_anything_connects(server: str) -> None:
+    with pytest.raises(ConfigError, match=r"^zookeeper.connect: '.*' is not of the form host:port"):
+        made(zookeeper__connect=server)
+
+
+@pytest.mark.parametrize(
+    ("connect", "used"),
+    [
+        ("a:2181, b:2182 ,c,", "a:2181,b:2182,c"),
+        ("a,b/kafka/one", "a,b/kafka/one"),
+        ("[::1]:2181,10.0.0.1:1/", "[::1]:2181,10.0.0.1:1/"),
+    ],
+)
+def test_servers_are_read_as_zookeepers_own_client_reads_them(connect: str, used: str) -> None:
+    assert made(zookeeper__connect=connect).connect == used
+
+
+@pytest.mark.parametrize(
     ("properties", "key"),
     [
         ({"zookeeper__connect": ""}, "zookeeper.connect"),
