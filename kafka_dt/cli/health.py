@@ -98,11 +98,16 @@ def ask(at: SplitResult) -> Health:
 
 
 def _named(url: str) -> SplitResult:
-    with suppress(ValueError):  # brackets that do not close, or a port that is no number up to 65,535
+    with suppress(ValueError):  # brackets that do not close, a port over 65,535, a name that no host has
         at = urlsplit(url)
-        if at.scheme in {"http", "https"} and at.hostname and at.port != 0:
+        if at.scheme in {"http", "https"} and at.port != 0 and _is_host(at.hostname or ""):
             return at
     raise click.BadParameter(f"{url!r} is not of the form http://host:port", param_hint="--url")
+
+
+def _is_host(name: str) -> bool:
+    """Say whether a name can be that of a host; ValueError if a part of it is empty or too long."""
+    return bool(name.encode("idna")) and name.isprintable() and " " not in name
 
 
 def _configured(config: Path) -> SplitResult:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kafka_dt.cli.options import config_file_option, example
-from kafka_dt.processes.control import NotRunning, ask
+from kafka_dt.processes.control import NoAnswer, NotRunning, ask
 
 
 @example("kafka-dt reload --config /etc/kafka-dt/server.properties")
@@ -24,7 +24,7 @@ def reload(config: Path) -> None:
     """
     try:
         answer = ask(config)
-    except NotRunning as error:
+    except (NoAnswer, NotRunning) as error:
         raise click.ClickException(str(error)) from None
     if not answer.done:
         raise click.ClickException(answer.text)

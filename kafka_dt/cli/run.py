@@ -271,17 +271,30 @@ def prepare(data_dir: Path) -> EmbeddedNode:
     Raises:
         OSError: it cannot be made or read.
         DataDirOpen: other users of the machine could read it.
-        ValueError: its secrets are not what was once written.
+        click.ClickException: its secrets are not what was once written.
     """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     require_private(data_dir)
     path = data_dir / "secrets.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept = _kept(path) if path.exists() else {}
     missing = _SECRETS.keys() - kept.keys()  # all of them in a new directory, some in one of an older version
     if missing:
         kept |= {name: secrets.token_urlsafe(_SECRETS[name]) for name in missing}
         replace_file(path, json.dumps(kept))
     return EmbeddedNode(data_dir.absolute(), **{name: kept[name] for name in _SECRETS})
+
+
+def _kept(path: Path) -> dict[str, str]:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        kept = None
+    if not isinstance(kept, dict) or not all(isinstance(kept.get(name, ""), str) for name in _SECRETS):
+        raise click.ClickException(
+            f"{path} does not hold the secrets that were written there, without which its tokens are of no use: "
+            "restore it, or choose another --data-dir"
+        )
+    return kept
 
 
 def _write_properties(path: Path, properties: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ org.apache.kafka.network.SocketServerConfigs, org.apache.kafka.common.config.Ssl
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -46,6 +47,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
+_NO_TEXT: Final = re.compile("[\\0\\ud800-\\udfff]")
+"""Characters that Java's escapes can put into a file, and no path, name or password has."""
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
 """A key that starts like this and is unknown is a mistake of the operator, not a setting of another program."""
 
@@ -118,6 +121,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     unknown: list[str] = []
     spellings = _spellings()
     for key, text in properties.items():
+        if _NO_TEXT.search(key + text):
+            raise ConfigError(key, "it has a NUL character, or half a surrogate pair")
         if key in spellings:
             name, declared = spellings[key]
             if name in taken:

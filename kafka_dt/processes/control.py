@@ -41,6 +41,10 @@ class NotRunning(Exception):
     """No node runs on a configuration file; the text says so."""
 
 
+class NoAnswer(Exception):
+    """A node runs on a file and has not answered; the text says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of the request."""
@@ -81,7 +85,7 @@ def ask(config: Path) -> Answer:
 
     Raises:
         NotRunning: there is no such node.
-        OSError: it does not answer.
+        NoAnswer: it has not answered in time, or has ended meanwhile.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(PATIENCE_S)
@@ -90,9 +94,17 @@ def ask(config: Path) -> Answer:
         except ConnectionRefusedError:
             raise NotRunning(f"no node of this machine runs on {config}") from None
         said = b""
-        while piece := sock.recv(4096):
-            said += piece
-    return Answer(**json.loads(said))
+        try:
+            while piece := sock.recv(4096):
+                said += piece
+        except TimeoutError:
+            raise NoAnswer(f"the node has not answered for {PATIENCE_S:g} s; its log tells what it has done") from None
+        except ConnectionError:
+            said = b""
+    try:
+        return Answer(**json.loads(said))
+    except ValueError:
+        raise NoAnswer("the node has ended before it answered; its log tells why") from None
 
 
 def _name(config: Path) -> str:

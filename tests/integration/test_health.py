@@ -121,6 +121,9 @@ def answer_nonsense(listening: socket.socket) -> None:
         ("--url", "http://x:port"),
         ("--url", "http://x:65536"),
         ("--url", "http://[::1"),
+        ("--url", "http://a..b:1"),
+        ("--url", f"http://{'a' * 64}:1"),
+        ("--url", "http://a b:1"),
         ("--url", "http://x", "--config", "y"),
     ],
 )

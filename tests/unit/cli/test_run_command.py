@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 from kafka_dt.cli import run as embedded
@@ -28,6 +29,15 @@ def test_a_directory_of_an_older_version_keeps_its_secrets_and_gets_the_new_one(
     assert (node.password, node.secret_key) == ("old password", "old key")
     assert len(node.zookeeper_password) > 32
     assert embedded.prepare(tmp_path) == node
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"password": 1}', "\0"])
+def test_secrets_that_are_damaged_are_left_as_they_are_and_named(tmp_path: Path, content: str) -> None:
+    secrets = tmp_path / "secrets.json"
+    secrets.write_text(content)
+    with pytest.raises(click.ClickException, match=f"{secrets} does not hold the secrets"):
+        embedded.prepare(tmp_path)
+    assert secrets.read_text() == content
 
 
 def test_a_directory_that_others_can_open_is_refused(tmp_path: Path) -> None:

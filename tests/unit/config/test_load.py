@@ -147,6 +147,18 @@ def test_a_value_that_cannot_be_used_is_an_error_that_names_its_key(properties: 
         from_properties(properties)
 
 
+@pytest.mark.parametrize("escape", [r"\u0000", r"\ud800", r"x\udfff"])
+def test_a_value_that_no_file_name_or_password_can_be_is_an_error_that_names_its_key(
+    tmp_path: Path, escape: str
+) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"delegation.token.secret.key=file:{escape}\n")
+    with pytest.raises(ConfigError, match=r"^delegation.token.secret.key: it has a NUL character, or half a surrogate"):
+        load(config)
+    config.write_text(r"super.users=User:\ud83d\ude00")
+    assert load(config).settings.super_users == "User:\N{GRINNING FACE}"
+
+
 def test_an_override_without_an_equals_sign_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"'broker\.id' is not of the form key=value"):
         load(None, ["broker.id"])

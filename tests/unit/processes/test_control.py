@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import uvloop
 
 from kafka_dt.processes import control
-from kafka_dt.processes.control import Answer, NotRunning, ask, listening
+from kafka_dt.processes.control import Answer, NoAnswer, NotRunning, ask, listening
 
 DONE = Answer(True, "Changed: super.users")
 
@@ -55,3 +58,29 @@ async def test_a_second_node_on_one_file_runs_and_says_that_it_cannot_be_asked(
             assert await asyncio.to_thread(ask, config) == DONE
     (record,) = caplog.records
     assert f"another one runs on {config}" in record.getMessage()
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["ends", "resets"])
+def test_a_node_that_ends_before_it_answers_is_said_to_have_ended(tmp_path: Path, *, resets: bool) -> None:
+    config = tmp_path / "server.properties"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as node, ThreadPoolExecutor(1) as threads:
+        node.bind(control._name(config))
+        node.listen()
+        asking = threads.submit(ask, config)
+        asked, _ = node.accept()
+        if resets:
+            asked.sendall(b"{")
+            asked.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        asked.close()
+        with pytest.raises(NoAnswer):
+            asking.result(60)
+
+
+def test_a_node_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "PATIENCE_S", 0.01)
+    config = tmp_path / "server.properties"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as node:
+        node.bind(control._name(config))
+        node.listen()
+        with pytest.raises(NoAnswer, match=r"has not answered for 0.01 s"):
+            ask(config)
