@@ -126,7 +126,7 @@ class ReadDigest:
             fields = json.loads(line)
             key = fields.pop("key", None)
             return cls(FileDigest(**fields), key, line + feed, base64.b64decode(rest, validate=False))
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise DigestUnreadable(str(error)) from error
 
     def is_signed_by(self, key: Ed25519PublicKey) -> bool:

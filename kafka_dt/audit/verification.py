@@ -40,7 +40,7 @@ from kafka_dt.audit.chain import (
 from kafka_dt.audit.file_names import FileName, digest_path, files_in
 from kafka_dt.audit.line_file import whole_lines
 
-_EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d+)")
+_EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d{1,19})")
 
 
 class FaultKind(StrEnum):
@@ -234,6 +234,6 @@ def _event_number(line: bytes) -> tuple[str, int] | None:
     try:
         event = json.loads(line)
         match = _EVENT_ID.fullmatch(event["id"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return None if match is None else (match["instance"], int(match["number"]))

@@ -183,6 +183,16 @@ def test_a_digest_that_is_missing_torn_or_of_another_file_is_a_fault(folder: Pat
     )
 
 
+@pytest.mark.parametrize(
+    "line", [b"[" * 200_000, b'{"id":"aa-' + b"9" * 5_000 + b'"}'], ids=["deeply nested", "a long number"]
+)
+def test_what_somebody_has_put_there_to_stop_the_look_is_a_fault(folder: Path, line: bytes) -> None:
+    first, second = complete(folder)[:2]
+    first.write_bytes(first.read_bytes() + line + b"\n")
+    digest_path(second).write_bytes(line)
+    assert {FaultKind.NO_EVENT, FaultKind.NO_DIGEST} <= kinds(folder)
+
+
 def test_a_chain_that_somebody_made_anew_is_not_signed(tmp_path: Path) -> None:
     forged = tmp_path
     Writer(forged).file()
