@@ -246,8 +246,9 @@ def _override(text: str) -> list[tuple[_Address, int]]:
         raise ConfigError(OVERRIDES_KEY, f"{text!r} is not of the form host:count")
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise ConfigError(OVERRIDES_KEY, f"{host} is no address and cannot be looked up: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "this cannot be the name of a host"
+        raise ConfigError(OVERRIDES_KEY, f"{host} is no address and cannot be looked up: {reason}") from None
     return [(_address(sockaddr), int(count)) for *_, sockaddr in found]
 
 

@@ -96,7 +96,7 @@ def test_a_client_without_an_address_counts_too(peer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["192.0.2.1", ":1", "192.0.2.1:", "192.0.2.1:-1", "192.0.2.1:many", "no.such.invalid:1"]
+    "text", ["192.0.2.1", ":1", "192.0.2.1:", "192.0.2.1:-1", "192.0.2.1:many", "no.such.invalid:1", "a..b:1"]
 )
 def test_an_override_that_cannot_be_used_is_an_error_that_names_the_key(text: str) -> None:
     with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
