@@ -80,6 +80,8 @@ _ARTIFACTS: Final = "artifacts"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that `spark-submit` runs."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_OUTPUT, _ERRORS = 1, 2
+"""The standard streams of a process, as file descriptors."""
 _NEEDED: Final = "it needs Java 17 or newer, in JAVA_HOME or on PATH"
 _DRIVER_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _IVY_SETTINGS: Final = """\
@@ -151,7 +153,7 @@ def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, p
         builder = builder.config(key, value)
     try:
         # The JVM takes it over. Hadoop's own covers files of every file system, but no local directories.
-        with _umask(settings.get(UMASK, PRIVATE)):
+        with _umask(settings.get(UMASK, PRIVATE)), _output_is_ours():
             spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SparkNotStarted(f"its JVM ended at once; {_NEEDED}") from error
@@ -185,6 +187,22 @@ def _umask(text: str) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+@contextmanager
+def _output_is_ours() -> Iterator[None]:
+    """Start processes that print on standard error for a block.
+
+    Ivy prints on its standard output, where a command prints JSON.
+    """
+    sys.stdout.flush()
+    output = os.dup(_OUTPUT)
+    os.dup2(_ERRORS, _OUTPUT)
+    try:
+        yield
+    finally:
+        os.dup2(output, _OUTPUT)
+        os.close(output)
 
 
 def _settings(

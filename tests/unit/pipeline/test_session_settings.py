@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -104,3 +106,15 @@ def test_the_jvm_is_started_with_hadoops_umask_and_this_process_keeps_its_own(
     finally:
         os.umask(before)
     assert (tmp_path / "made").stat().st_mode & 0o777 == mode
+
+
+def test_what_the_jvm_prints_leaves_the_output_of_a_command_alone(java_home: Path) -> None:
+    # The first Java that Spark's script starts prints the command of the second one, and the script's exit status.
+    second = r"""printf '\0\n%s\0%s\0%d\0' "$0" spark 0"""
+    script = f'#!/bin/sh\ncase "$*" in *launcher.Main*) {second} ;; *) echo :: loading settings; exit 1 ;; esac\n'
+    (java_home / "bin" / "java").write_text(script)
+    program = "import kafka_dt.pipeline.session as s\nwith s.spark_session('report'): pass"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=java_home, capture_output=True, text=True, check=False)
+    assert "its JVM ended at once" in ended.stderr
+    assert ":: loading settings" in ended.stderr
+    assert ended.stdout == ""

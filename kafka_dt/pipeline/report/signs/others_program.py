@@ -29,7 +29,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
-from kafka_dt.pipeline.report.peers import first_arrivals, peers
+from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -65,7 +65,7 @@ class ProgramThresholds:
 
 def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find programs of other owners that use a token; one finding for each owner and program."""
-    named, placed = _by_name(seen.usage, thresholds), _by_place(seen.usage, thresholds)
+    named, placed = _by_name(seen.usage, thresholds), _by_place(seen, thresholds)
     new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
     libraries = seen.usage.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
     found = new.join(libraries, ["who", "software"]).withColumn(
@@ -90,12 +90,13 @@ def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     )
 
 
-def _by_place(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
+def _by_place(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find places and releases that are new to an owner, where few others had such a client."""
+    usage = seen.usage
     programs = _others(usage, ("software", "client", "zone", "software_version"), thresholds)
     late = F.col("since") > F.col("tokens_since") + F.lit(thresholds.program_history)
     alone = F.col("others_moved") < thresholds.program_moves - 1
-    came = first_arrivals(peers(usage, "zone"), F.col("by_token") & late & alone)
+    came = first_arrivals(seen.arrivals, F.col("by_token") & late & alone)
     releases = usage.groupBy("who", "software", "software_version").agg(F.min("first_seen").alias("release_since"))
     is_new = F.least("since", "release_since") >= F.col("program_since")
     return (

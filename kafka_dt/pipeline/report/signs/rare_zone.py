@@ -33,7 +33,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some
-from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
+from kafka_dt.pipeline.report.peers import deployments, homes_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -78,7 +78,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
         ~F.col("home_stays") & F.col("stays"), F.lit("a commuter among jobs")
     )
     odd = rows.withColumn("case", case).where(F.col("case").isNotNull())
-    return _findings(_with_uses(_alone(odd, seen.usage, homes, thresholds), seen.usage))
+    return _findings(_with_uses(_alone(odd, seen, homes, thresholds), seen.usage))
 
 
 def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -115,10 +115,10 @@ def _deployed(usage: DataFrame) -> DataFrame:
     return there.join(deployments(usage), ["who", "wide", "day"], "left_semi").drop("wide").distinct()
 
 
-def _alone(visits: DataFrame, usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+def _alone(visits: DataFrame, seen: Observed, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
     """Leave out visits on which neighbours came along, with the libraries that they had."""
-    moved = peers(usage, "zone").where("moved").select("who", "zone")
-    there = usage.join(moved, ["who", "zone"], "left_semi")
+    moved = seen.arrivals.where("moved").select("who", "zone")
+    there = seen.usage.join(moved, ["who", "zone"], "left_semi")
     neighbours = there.join(homes, "who").select(F.col("who").alias("neighbour"), "zone", "home", *_span("there"))
     day = F.expr("INTERVAL 1 DAY")
     along = (

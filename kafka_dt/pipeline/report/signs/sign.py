@@ -45,6 +45,8 @@ class Observed:
     """The events of the table, up to the instant of the report."""
     usage: DataFrame
     """Where each token was used, as `lives.logins_by_place` makes it, in `zones`."""
+    arrivals: DataFrame
+    """When each owner came to a zone, and who else, as `peers.peers` makes it."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
     deeds: DataFrame
@@ -150,8 +152,13 @@ def threshold(default: T, says: str) -> T:
 
 
 def look_for(signs: Iterable[Sign[Any]], seen: Observed) -> DataFrame:
-    """Look for all of some signs, one at least; the columns are the fields of `Finding`."""
-    return reduce(DataFrame.unionByName, (sign.findings(seen) for sign in signs))
+    """Look for all of some signs, one at least; the columns are the fields of `Finding`.
+
+    The findings of each sign are written by themselves: Spark plans the rest of a query anew after each of its steps,
+    and one query of all signs has hundreds.
+    """
+    each = (seen.work(f"findings_{sign.kind}", sign.findings(seen)) for sign in signs)
+    return reduce(DataFrame.unionByName, each)
 
 
 def advise(why: str) -> Step:

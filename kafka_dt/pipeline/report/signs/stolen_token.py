@@ -119,9 +119,9 @@ class StolenTokenThresholds:
 def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Find tokens that another client seems to have as well; one finding a token."""
     rows = seen.work("history", _with_history(seen.usage, seen.lives, thresholds))
-    judged = _with_owners(rows, seen.usage).withColumn("case", _case(thresholds))
+    judged = _with_owners(rows, seen).withColumn("case", _case(thresholds))
     columns = [*_PLACE, "who", "zone", "first_seen", "last_seen", "logins", "case"]
-    judged, strange = (_without(rows, seen.usage) for rows in (judged, _strange_to_owner(seen.usage, thresholds)))
+    judged, strange = (_without(rows, seen.usage) for rows in (judged, _strange_to_owner(seen, thresholds)))
     alone, anew = (strange.where(F.col("case") == case).select(*columns, "counts") for case in (ALONE, ANEW))
     other = judged.where(F.col("case").isNotNull()).select(*columns).join(alone, [*_PLACE], "left_anti")
     found = alone.unionByName(other, allowMissingColumns=True)
@@ -136,15 +136,16 @@ def _without(odd: DataFrame, usage: DataFrame) -> DataFrame:
     return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull())
 
 
-def _strange_to_owner(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Find uses in a place that is new to the owner, by a client that is new to it as well.
 
     The place is a large network where no other principal was, if the owner does not travel: then one thing about the
     client is enough. Or it is any zone to which others did not move along.
     """
+    usage = seen.usage
     rows = usage.where(F.col("token_id").isNotNull())
     rows = rows.join(_lonely(usage, thresholds), ["who", "wide"], "left").join(
-        _came(usage, thresholds), ["who", "zone"], "left"
+        _came(seen.arrivals, thresholds), ["who", "zone"], "left"
     )
     rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
     for name in ("software", "client"):
@@ -176,7 +177,7 @@ def _lonely(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
 
 
-def _came(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+def _came(arrivals: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     """Give the zones to which an owner came late and without others, unless it came to another one so before."""
     counts = F.format_string(
         "%d other principals moved to %s on that day; the owner was in %d other zones since %s",
@@ -185,9 +186,7 @@ def _came(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    places = first_arrivals(
-        peers(usage, "zone"), _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1)
-    )
+    places = first_arrivals(arrivals, _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1))
     return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
 
 
@@ -274,12 +273,13 @@ def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThr
     )
 
 
-def _with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
+def _with_owners(rows: DataFrame, seen: Observed) -> DataFrame:
     """Add to each use what was usual for the owner: in other tokens' histories, and without a token.
 
     That is since when the owner is known for the parts of the use, and how it lives: how many tokens it has in how many
     networks.
     """
+    usage = seen.usage
     columns = ("who", "token_id", *_OWNED, "first_seen")
     without_token = usage.where(F.col("token_id").isNull()).select(*columns)
     known = without_token.unionByName(rows.where(_usual("first_seen")).select(*columns))
@@ -291,7 +291,7 @@ def _with_owners(rows: DataFrame, usage: DataFrame) -> DataFrame:
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
-    moved = peers(usage, "zone").select("who", "zone", "others_moved", F.col("since").alias("came"))
+    moved = seen.arrivals.select("who", "zone", "others_moved", F.col("since").alias("came"))
     # A library that came with an upgrade is in no token's history, but moves along.
     libraries = usage.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
     rows = rows.join(moved, ["who", "zone"], "left").join(libraries, ["who", "software"])
