@@ -9,17 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dt.pipeline.bulk.job import pack, packs, unpack
-from kafka_dt.zookeeper.znodes.kafka import is_node_name
-
-NAMES = st.text(min_size=1, max_size=30).filter(is_node_name)
+from tests.support.zookeeper.node_names import NODE_NAMES
 
 
-@given(st.lists(NAMES, min_size=1, max_size=40))
+@given(st.lists(NODE_NAMES, min_size=1, max_size=40))
 def test_packed_names_come_back(names: list[str]) -> None:
     assert unpack(pack(names)) == names
 
 
-@given(st.lists(NAMES, max_size=40), st.integers(1, 10))
+@given(st.lists(NODE_NAMES, max_size=40), st.integers(1, 10))
 def test_every_name_is_in_one_pack(names: list[str], size: int) -> None:
     unpacked = [unpack(packed) for packed in packs(names, size)]
     assert [name for each in unpacked for name in each] == names

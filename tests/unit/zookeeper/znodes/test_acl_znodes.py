@@ -21,6 +21,7 @@ from kafka_dt.identity.acls.binding import (
 from kafka_dt.tokens import Principal
 from kafka_dt.zookeeper.errors import InvalidZnode
 from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode, can_be_resource
+from tests.support.zookeeper.node_names import NODE_NAMES
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ENTRY = AccessControlEntry(Principal.user("Zoë"), "10.0.0.7", AclOperation.CREATE_TOKENS, AclPermissionType.DENY)
@@ -36,7 +37,6 @@ ENTRIES = st.builds(
     st.sampled_from([each for each in AclOperation if each is not AclOperation.ANY]),
     st.sampled_from([each for each in AclPermissionType if each is not AclPermissionType.ANY]),
 )
-NAMES = st.text(max_size=20).filter(can_be_resource)
 
 
 def test_an_acl_is_written_as_a_broker_does() -> None:
@@ -122,7 +122,7 @@ def test_changes_are_written_as_a_broker_does() -> None:
     )
 
 
-@given(st.sampled_from(RESOURCE_TYPES), NAMES)
+@given(st.sampled_from(RESOURCE_TYPES), NODE_NAMES)
 def test_a_change_that_was_written_is_read(resource_type: ResourceType, name: str) -> None:
     literal = ResourcePattern(resource_type, name, LITERAL)
     prefixed = ResourcePattern(resource_type, name, PREFIXED)
