@@ -50,6 +50,8 @@ from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import POLL_S, eventually
 
 PROGRAM = Path(sys.executable).with_name("kafka-dt")
+LOOPBACK = "127.0.0.1"
+"""Where all clients are."""
 USERS = ("admin", "alice", "bob", "scheduler")
 PASSWORD = "the-password-of-all-users"
 SECRET_KEY = "the secret key of the manual's node"
@@ -114,6 +116,7 @@ class World:
                 path: str(folder / path.removeprefix("/"))
                 for path in ("/etc/kafka-dt", "/var/log/kafka-dt", "/opt/kafka", "/run/secrets", "/data", "/reports")
             },
+            "10.8.0.155": LOOPBACK,
             "/home/alice": str(self.home),
             '"..."': f'"{PASSWORD}"',
         }
@@ -332,12 +335,13 @@ class Terminal:
     def _follow(self, page: str) -> None:
         printed: str | ChildProcess | None = None
         for block in all_blocks(page):
+            if "not run" in block.notes or ("slow" in block.notes and not self._patient):
+                printed = None
+                continue
             try:
                 if before := block.notes.get("before"):
-                    self._run(self._real(before))
-                if "not run" in block.notes or ("slow" in block.notes and not self._patient):
-                    printed = None
-                elif name := block.notes.get("file") or _name_of(block):
+                    self._run(self._real(before), slow="slow" in block.notes)
+                if name := block.notes.get("file") or _name_of(block):
                     (self._folder / self._real(name)).write_text(self._real(block.text), encoding="utf-8")
                 elif block.language == "sh":
                     printed = self._type(block, block.text)
@@ -359,8 +363,7 @@ class Terminal:
         text = self._real(text)
         until = block.notes.get("serves")
         if until is None:
-            timeout_s = SLOW_TIMEOUT_S if "slow" in block.notes else TIMEOUT_S
-            return self._run(text, block.notes.get("fails"), timeout_s)
+            return self._run(text, block.notes.get("fails"), slow="slow" in block.notes)
         command = text.strip()
         self._stop_server()
         server = self._world.serve(command, self._folder)
@@ -374,8 +377,11 @@ class Terminal:
             self._server.stop()
             self._server = None
 
-    def _run(self, text: str, fails: str | None = None, timeout_s: float = TIMEOUT_S) -> str:
-        """Run commands as one terminal does: variables and the umask stay for the next ones."""
+    def _run(self, text: str, fails: str | None = None, *, slow: bool = False) -> str:
+        """Run commands as one terminal does: variables and the umask stay for the next ones.
+
+        Of slow ones only the output counts: Spark tells its steps, and where its jars come from, as errors.
+        """
         script = f"trap '{{ export -p; umask -p; }} > {self._state}' EXIT\n. {self._state}\n{text}"
         with subprocess.Popen(
             ["/bin/bash", "-e", "-o", "pipefail", "-c", script],
@@ -383,13 +389,13 @@ class Terminal:
             env=self._world.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=None if slow else subprocess.STDOUT,
             text=True,
             start_new_session=True,
         ) as done:
             self._sessions.append(done.pid)
             try:
-                output, _ = done.communicate(timeout=timeout_s)
+                output, _ = done.communicate(timeout=SLOW_TIMEOUT_S if slow else TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 os.killpg(done.pid, signal.SIGKILL)
                 raise
@@ -421,7 +427,7 @@ class Terminal:
 
     def _shown(self, text: str) -> str:
         """Replace what is here by the manual's names."""
-        names = [(name, real) for name, real in self._names.items() if not name.startswith(":")]
+        names = [(name, real) for name, real in self._names.items() if not name.startswith(":") and real != LOOPBACK]
         return _replace(text, {real: name for name, real in reversed(names)} | {str(self._world.home): "/home/alice"})
 
 
