@@ -53,8 +53,8 @@ def test_the_token_tool_creates_renews_describes_and_expires(tools: KafkaTools, 
     listed = tokens_tool(tools, server, "--describe", "--owner-principal", "User:alice").ok()
     (row,) = [each for each in parse_tokens(listed.stdout) if each.token_id == created.token_id]
     assert (row.hmac, row.max_date) == (created.hmac, created.max_date)
-    nobody = tokens_tool(tools, server, "--describe").ok()
-    assert parse_tokens(nobody.stdout) == [], "the tool asks for the tokens of no owner, and a broker answers the same"
+    without_owner = tokens_tool(tools, server, "--describe").ok()
+    assert parse_tokens(without_owner.stdout) == [], "the tool names no owner, and a broker lists no token either"
 
     expired = tokens_tool(tools, server, "--expire", "--expiry-time-period", "-1", "--hmac", created.hmac).ok()
     assert "Completed expire operation" in expired.stdout
