@@ -7,7 +7,8 @@
     await obey(reader, prepare, answer)            # the worker's side
 
 An order is a line of JSON on the worker's standard input, the answer a line on its standard output that begins with
-`ANSWER`. First every worker checks the settings (`prepare`). When all can use them, each takes them over (`apply`),
+`ANSWER` and the number of the order, so that an answer that comes too late is not taken for that of the next order.
+First every worker checks the settings (`prepare`). When all can use them, each takes them over (`apply`),
 which cannot fail.
 """
 
@@ -24,7 +25,7 @@ LONGEST_ORDER_BYTES: Final = 16 * 1024 * 1024
 PATIENCE_S: Final = 10.0
 """How long a worker may take to answer."""
 
-PREPARE, APPLY, FORGET = "prepare", "apply", "forget"
+PREPARE, APPLY, FORGET, NUMBER = "prepare", "apply", "forget", "number"
 
 
 class NotChanged(Exception):
@@ -47,15 +48,17 @@ class Orders:
         self.replace: Final = replace
         self._patience_s = patience_s
         self._answer: asyncio.Future[str] | None = None
+        self._number = 0
 
     def answered(self, answer: str) -> None:
-        """Take what the worker has answered."""
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        """Take what the worker has answered; an answer to an earlier order is passed over."""
+        number, _, said = answer.partition(" ")
+        if number == str(self._number):
+            self._settle(said)
 
     def gone(self) -> None:
         """Hear that the worker has ended."""
-        self.answered("it has ended")
+        self._settle("it has ended")
 
     async def prepare(self, properties: Mapping[str, str]) -> None:
         """Have the worker check settings.
@@ -89,8 +92,13 @@ class Orders:
         if answer != OK:
             raise NotChanged(answer)
 
+    def _settle(self, said: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(said)
+
     def _send(self, order: Mapping[str, object]) -> None:
-        self._write(json.dumps(order).encode() + b"\n")
+        self._number += 1
+        self._write(json.dumps({NUMBER: self._number, **order}).encode() + b"\n")
 
 
 async def obey(
@@ -108,16 +116,17 @@ async def obey(
     take_over: Callable[[], None] | None = None
     while line := await reader.readline():
         order = json.loads(line)
+        begin = f"{ANSWER}{order[NUMBER]} "
         if PREPARE in order:
             try:
                 take_over = prepare(order[PREPARE])
             except ValueError as error:
-                answer(f"{ANSWER}{error}")
+                answer(f"{begin}{error}")
             else:
-                answer(ANSWER + OK)
+                answer(begin + OK)
         elif APPLY in order and take_over is not None:
             take_over()
             take_over = None
-            answer(ANSWER + OK)
+            answer(begin + OK)
         else:
             take_over = None

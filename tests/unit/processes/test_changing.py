@@ -60,7 +60,7 @@ async def test_what_is_forgotten_is_not_taken_over_later() -> None:
     worker = Worker()
     await worker.orders.prepare(SETTINGS)
     worker.orders.forget()
-    worker.reader.feed_data(json.dumps({"apply": True}).encode() + b"\n")
+    worker.reader.feed_data(json.dumps({"number": 3, "apply": True}).encode() + b"\n")
     worker.reader.feed_eof()
     await worker.task
     assert worker.runs_on == {}
@@ -76,4 +76,17 @@ async def test_a_worker_that_ends_or_hangs_has_not_taken_over_anything() -> None
         await waiting
     with pytest.raises(NotChanged, match=r"it did not answer within 0\.01 s"):
         await Orders(written.append, lambda: None, patience_s=0.01).prepare(SETTINGS)
-    assert [json.loads(line) for line in written] == [{"prepare": SETTINGS}] * 2
+    assert [json.loads(line) for line in written] == [{"number": 1, "prepare": SETTINGS}] * 2
+
+
+async def test_an_answer_that_comes_too_late_is_not_that_of_the_next_order() -> None:
+    orders = Orders(lambda _: None, lambda: None, patience_s=0.01)
+    with pytest.raises(NotChanged, match="did not answer"):
+        await orders.prepare(SETTINGS)
+    next_one = asyncio.create_task(orders.prepare({}))
+    await asyncio.sleep(0)
+    orders.answered("1 ok")
+    assert not next_one.done()
+    orders.answered("2 no")
+    with pytest.raises(NotChanged, match=r"^no$"):
+        await next_one
