@@ -75,6 +75,19 @@ _SESSION: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What a session has wherever it runs."""
 
+_ONCE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Spark would plan a query anew after each of its steps, in hope of better joins; the tables here are small ones
+        # that were written before, or too large for another join.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    }
+)
+"""On one machine, where each query is run once."""
+_ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
+without it the JVM has too little room for code unless it is told."""
+
 _ARTIFACTS: Final = "artifacts"
 """Spark's directory for what sessions bring along, in the directory in which it is started."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -101,6 +114,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     delta: bool = False,
     kafka: bool = False,
+    once: bool = False,
 ) -> Iterator[SparkSession]:
     """Give a running Spark; it is stopped at the end, unless it ran before.
 
@@ -110,6 +124,7 @@ def spark_session(
         conf: settings of Spark, over those made here.
         delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
+        once: whether each query is run once; on one machine Spark then spends less on making it fast.
 
     Raises:
         SparkNotStarted: there is no Java, this directory cannot be written, or the JVM ended at once.
@@ -120,7 +135,7 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
         packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
         settings = {**(_DELTA if delta else {}), **(conf or {})}
-        spark = _start(name, master, settings, Path(scratch), packages)
+        spark = _start(name, master, settings, Path(scratch), packages, once=once)
         try:
             yield spark
         finally:
@@ -144,8 +159,10 @@ def runs_here(spark: SparkSession) -> bool:
     return is_local(str(spark.sparkContext.master))
 
 
-def _start(name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str]) -> SparkSession:
-    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages)
+def _start(
+    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str], *, once: bool
+) -> SparkSession:
+    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once)
     if is_submitted() and master is not None:
         settings["spark.master"] = master
     builder = SparkSession.builder
@@ -206,7 +223,7 @@ def _output_is_ours() -> Iterator[None]:
 
 
 def _settings(
-    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str]
+    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str], *, once: bool
 ) -> dict[str, str]:
     """Give the settings that Spark is started with unless the caller gives others."""
     if not _has_java():
@@ -231,9 +248,12 @@ def _settings(
         ivy_settings = scratch / "ivysettings.xml"
         ivy_settings.write_text(_IVY_SETTINGS)
         settings |= {"spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": str(ivy_settings)}
+    java_options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    if once and is_local(master):
+        settings |= _ONCE
+        java_options = f"{_ONCE_JAVA_OPTIONS} {java_options}"
     settings |= conf
-    quiet = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    settings[_DRIVER_JAVA_OPTIONS] = f"{quiet} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
+    settings[_DRIVER_JAVA_OPTIONS] = f"{java_options} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
     return settings
 
 

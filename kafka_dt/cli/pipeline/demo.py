@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.demo import Shown
     from kafka_dt.pipeline.generator import Generated, Scenario
 
-_SMALL: Final = {
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-}
-"""Of a month that one core could read: a query is run once, and compiling it well takes longer than running it."""
+_SMALL: Final = {"spark.sql.codegen.wholeStage": "false"}
+"""Of a month that one core could read: compiling a query takes longer than running it."""
 
 
 def _size_options(events: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -166,7 +162,7 @@ def demo(
 
     now = datetime.now(UTC)
     scenario = Scenario.of_size(events, start=_days_before(now, days), days=days, seed=seed)
-    with started("demo", master, {**_SMALL, **conf}, delta=True) as spark:
+    with started("demo", master, {**_SMALL, **conf}, delta=True, once=True) as spark:
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
         shown = run_demo(spark, scenario, folder or make_user_data_dir() / "demo", Steps(), now=now)

@@ -178,7 +178,7 @@ def report(  # noqa: PLR0917 - click gives them by name
         networks=named,
         suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
     )
-    with started("report", master, conf, delta=True) as spark, Steps().step("Reading the table") as step:
+    with started("report", master, conf, delta=True, once=True) as spark, Steps().step("Reading the table") as step:
         made = make_report(
             spark,
             Table(table),

@@ -53,7 +53,13 @@ session_options: Final = together(
 
 @contextmanager
 def started(
-    name: str, master: str | None, conf: Mapping[str, str], *, delta: bool = False, kafka: bool = False
+    name: str,
+    master: str | None,
+    conf: Mapping[str, str],
+    *,
+    delta: bool = False,
+    kafka: bool = False,
+    once: bool = False,
 ) -> Iterator[SparkSession]:
     """Give a running Spark.
 
@@ -63,6 +69,7 @@ def started(
         conf: of the option.
         delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
+        once: whether each query is run once.
 
     Raises:
         PipelineError: Spark does not start.
@@ -71,5 +78,6 @@ def started(
 
     with ExitStack() as stack:
         with Console(stderr=True).status("Starting Spark"):
-            spark = stack.enter_context(spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka))
+            session = spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka, once=once)
+            spark = stack.enter_context(session)
         yield spark

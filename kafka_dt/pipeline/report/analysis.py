@@ -28,10 +28,8 @@ from kafka_dt.pipeline.report.blast import (
 )
 from kafka_dt.pipeline.report.cases import report_cases
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
-from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.expressions import first_and_last, rows_of, until
 from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
-from kafka_dt.pipeline.report.peers import peers
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
 from kafka_dt.pipeline.report.signs.finding import collected, counts, each_of, most_urgent_first
 from kafka_dt.pipeline.report.store import ParquetOutput
@@ -119,9 +117,8 @@ class Analysis:
         lists = listings(
             self._keep(ParquetOutput.ATTENTION, "Listing tokens", attention(lives, self._at, settings.lines))
         )
-        deeds = self._store.work("deeds", deeds_by_day(self._events))
-        arrivals = self._store.work("arrivals", peers(usage, "zone"))
-        observed = Observed(self._events, usage, arrivals, lives, deeds, zones, self._store.work)
+        self._progress("Comparing principals")
+        observed = Observed.of(self._events, usage, lives, zones, self._store.work)
         findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", look_for(settings.signs, observed))
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))

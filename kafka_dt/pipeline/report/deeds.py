@@ -1,7 +1,7 @@
 """What principals did, and what they were refused: the aggregate of the signs that are about principals.
 
     deeds = deeds_by_day(events)
-    since = known_since(deeds, usage)
+    since = known_since(deeds, clients)
     refused = of_strangers(deeds.where(...), usage)
 
 `deeds_by_day` makes one row for each day, request, principal and thing that belong together:
@@ -58,10 +58,10 @@ def deeds_by_day(events: DataFrame) -> DataFrame:
     )
 
 
-def known_since(deeds: DataFrame, usage: DataFrame) -> DataFrame:
+def known_since(deeds: DataFrame, clients: DataFrame) -> DataFrame:
     """Tell since when each `principal` works here (`known_since`): it, or a client with a token of it."""
     own = deeds.where(went_well() & F.col("principal").isNotNull()).select("principal", "first_seen")
-    by_token = usage.select(F.col("who").alias("principal"), "first_seen")
+    by_token = clients.select(F.col("who").alias("principal"), "first_seen")
     return own.unionByName(by_token).groupBy("principal").agg(F.min("first_seen").alias("known_since"))
 
 

@@ -122,6 +122,16 @@ def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[
     return F.min(first).alias("first_seen"), F.max(last).alias("last_seen")
 
 
+def with_most(value: str, by: str) -> Column:
+    """Aggregate the value of the row with the largest `by`; of several the largest value, so that reports agree."""
+    return F.max_by(value, F.struct(by, value))
+
+
+def of_first(value: str, by: str) -> Column:
+    """Aggregate the value of the row with the smallest `by`; of several the smallest value, so that reports agree."""
+    return F.min_by(value, F.struct(by, value))
+
+
 def distinct(values: Column | str) -> Column:
     """Aggregate different values, sorted; nulls are left out."""
     return F.array_sort(F.collect_set(values))

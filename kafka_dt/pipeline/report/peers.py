@@ -1,9 +1,9 @@
 """What is usual for an owner and for its peers, with the numbers that say so.
 
-    arrivals = peers(usage, "zone")                 # one row for each owner and zone
-    arrivals = peers(usage, "wide")                 # ... and large network
+    arrivals = peers(clients, "zone")               # one row for each owner and zone
+    arrivals = peers(clients, "wide")               # ... and large network
     homes = homes_of(usage)                         # one row for each owner
-    tests = deployments(usage)                      # one row for each owner, large network and day
+    tests = deployments(usage, clients)             # one row for each owner, large network and day
 
 A rule asks: did others come there before, did others come along, and does the owner often come to a new place?
 
@@ -54,25 +54,24 @@ MACHINES: Final = 10
 """So many machines that begin on one day are those of a team."""
 
 
-def peers(usage: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
+def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
     """Tell of each owner since when it is in a zone, and who else.
 
     Args:
-        usage: where tokens were used, as `lives.logins_by_place` makes it.
+        clients: where principals were and with what, as `lives.clients_by_zone` makes it.
         name: the column of the zones: `zone`, or `wide` for large networks.
         settled: how long others have to be there that were there before.
         together: within which time others come along.
     """
-    by_token = F.col("token_id").isNotNull()
-    each = usage.groupBy("who", name).agg(
+    each = clients.groupBy("who", name).agg(
         F.min("first_seen").alias("since"),
         F.max("last_seen").alias("until"),
         F.sum("logins").alias("logins"),
-        F.min(F.struct("first_seen", "software", by_token.alias("by_token"))).alias("first"),
-        F.min(F.when(by_token, F.col("first_seen"))).alias("tokens_since"),
+        F.min(F.struct("first_seen", "software", "by_token")).alias("first"),
+        F.min(F.when(F.col("by_token"), F.col("first_seen"))).alias("tokens_since"),
     )
     each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token").drop("first")
-    had = usage.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
+    had = clients.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
     before = there.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
@@ -118,12 +117,19 @@ def homes_of(usage: DataFrame) -> DataFrame:
     return homes.join(at_home, ["who", "home"])
 
 
-def deployments(usage: DataFrame) -> DataFrame:
+def deployments(usage: DataFrame, clients: DataFrame) -> DataFrame:
     """Tell when an owner began on many machines in another large network, with libraries that it had elsewhere."""
-    since = F.min("first_seen").over(Window.partitionBy("who", "wide"))
-    had_since = F.min("first_seen").over(Window.partitionBy("who", "software"))
-    rows = usage.withColumns({"own": had_since < since, "day": F.to_date("first_seen")})
-    days = rows.groupBy("who", "wide", "day").agg(
-        F.count_distinct("address").alias("machines"), F.bool_and("own").alias("own")
+    day = F.to_date("first_seen").alias("day")
+    machines = usage.groupBy("who", "wide", day).agg(F.count_distinct("address").alias("machines"))
+    many = machines.where(F.col("machines") >= MACHINES).select("who", "wide", "day")
+    since = clients.groupBy("who", "wide").agg(F.min("first_seen").alias("since"))
+    had = clients.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
+    libraries = usage.select("who", "wide", day, "software").distinct().join(many, ["who", "wide", "day"])
+    return (
+        libraries.join(since, ["who", "wide"])
+        .join(had, ["who", "software"])
+        .groupBy("who", "wide", "day")
+        .agg(F.bool_and(F.col("had_since") < F.col("since")).alias("own"))
+        .where("own")
+        .drop("own")
     )
-    return days.where((F.col("machines") >= MACHINES) & F.col("own")).select("who", "wide", "day")

@@ -136,7 +136,7 @@ def test_a_token_that_is_tried_after_its_revocation_opens_nothing_so_it_is_not_t
 
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(usage, usage, usage, usage, usage, Zones((), usage), work=lambda _name, frame: frame)
+    seen = Observed(usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame)
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)

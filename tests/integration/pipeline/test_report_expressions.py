@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.contents import OTHER
-from kafka_dt.pipeline.report.expressions import client_shape, some, subnet
+from kafka_dt.pipeline.report.expressions import client_shape, of_first, some, subnet, with_most
 from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time, alive_series
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ def test_addresses_are_compared_by_the_networks_that_ipaddress_knows(spark: Spar
         found = networks[text]
         assert found is not None
         assert ipaddress.ip_network(found) == expected, text
+
+
+def test_of_several_rows_with_the_most_one_is_taken_whatever_their_order(spark: SparkSession) -> None:
+    rows = [("10.0.0.7", 3), ("10.0.0.9", 3), ("10.0.0.8", 3), ("10.0.0.1", 2)]
+    for ordered in (rows, rows[::-1], rows[2:] + rows[:2]):
+        frame = spark.createDataFrame(ordered, "address string, logins int")
+        found = frame.agg(with_most("address", "logins").alias("most"), of_first("address", "logins").alias("first"))
+        assert found.collect() == [("10.0.0.9", "10.0.0.1")]
+        assert frame.agg(of_first("logins", "address").alias("of")).collect() == [(2,)]
 
 
 def test_what_is_no_plain_address_is_a_place_all_the_same(spark: SparkSession) -> None:

@@ -89,19 +89,19 @@ def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: Spa
         ("User:dan", "new", "kcat", 5.2, 5.2),
         ("User:carol", "new", "java", 8.0, 9.0),
     ]
-    usage = spark.createDataFrame(
+    clients = spark.createDataFrame(
         [
-            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3, "t1")
+            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3, True)
             for who, zone, software, first, last in rows
         ],
         "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long, "
-        "token_id string",
+        "by_token boolean",
     )
     found = {
         (row["who"], row["zone"]): tuple(
             row[name] for name in ("owner_before", "others_before", "others_along", "others_moved", "moved")
         )
-        for row in peers(usage, "zone").collect()
+        for row in peers(clients, "zone").collect()
     }
     assert found == {
         ("User:alice", "old"): (0, 0, 1, 1, True),

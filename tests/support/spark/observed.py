@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.lives import logins_by_place, token_lives
-from kafka_dt.pipeline.report.peers import peers
 from kafka_dt.pipeline.report.signs import Observed
 from kafka_dt.pipeline.report.zones import Zones
 
@@ -24,6 +22,4 @@ def observed(events: DataFrame, work: WriteAndRead, networks: Sequence[Network] 
     places = work("places", logins_by_place(events))
     zones = Zones.learned(places, networks, work)
     usage = work("usage", zones.of(places))
-    lives, deeds = work("tokens", token_lives(events, usage)), work("deeds", deeds_by_day(events))
-    arrivals = work("arrivals", peers(usage, "zone"))
-    return Observed(events, usage, arrivals, lives, deeds, zones, work)
+    return Observed.of(events, usage, work("tokens", token_lives(events, usage)), zones, work)

@@ -27,9 +27,11 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def settings(tmp_path: Path, master: str | None = None, packages: Sequence[str] = (), **conf: str) -> dict[str, Any]:
+def settings(
+    tmp_path: Path, master: str | None = None, packages: Sequence[str] = (), *, once: bool = False, **conf: str
+) -> dict[str, Any]:
     given = {key.replace("_", "."): value for key, value in conf.items()}
-    return session._settings("ingest", master, given, tmp_path, packages)
+    return session._settings("ingest", master, given, tmp_path, packages, once=once)
 
 
 @pytest.mark.usefixtures("java_home")
@@ -52,6 +54,18 @@ def test_what_is_given_wins_and_java_options_are_added_to(tmp_path: Path) -> Non
     assert found["spark.ui.enabled"] == "true"
     quiet, more = found["spark.driver.extraJavaOptions"].split()
     assert (quiet.partition("=")[0], more) == ("-Dlog4j2.configurationFile", "-Xss4m")
+
+
+@pytest.mark.usefixtures("java_home")
+def test_queries_that_are_run_once_are_compiled_once_on_one_machine_and_as_usual_on_a_cluster(tmp_path: Path) -> None:
+    once = settings(tmp_path, once=True, spark_sql_shuffle_partitions="9", spark_driver_extraJavaOptions="-Xss4m")
+    assert once["spark.sql.adaptive.enabled"] == "false"
+    assert once["spark.sql.shuffle.partitions"] == "9"
+    first, *_, last = once["spark.driver.extraJavaOptions"].split()
+    assert (first, last) == ("-XX:TieredStopAtLevel=1", "-Xss4m")
+    for usual in (settings(tmp_path), settings(tmp_path, "yarn", once=True)):
+        assert "spark.sql.adaptive.enabled" not in usual
+        assert "TieredStopAtLevel" not in usual["spark.driver.extraJavaOptions"]
 
 
 @pytest.mark.usefixtures("java_home")
@@ -90,7 +104,7 @@ def test_executors_are_threads_of_a_local_master_alone(master: str, *, local: bo
 @pytest.mark.usefixtures("java_home")
 def test_what_spark_makes_is_for_its_owner_alone_unless_a_setting_opens_it(tmp_path: Path) -> None:
     assert settings(tmp_path)[session.UMASK] == "077"
-    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, ())
+    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, (), once=False)
     assert given[session.UMASK] == "027"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last
+from kafka_dt.pipeline.report.expressions import distinct, first_and_last, with_most
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: i
         F.array(F.min(what), F.max(what)).alias("examples"),
         F.min("software").alias("software"),
         F.count_distinct("address").alias("addresses"),
-        F.max_by("address", "tries").alias("address"),
+        with_most("address", "tries").alias("address"),
     )
     length = int(usual.before.total_seconds()) // seconds
     earlier = Window.partitionBy("place").orderBy("window").rangeBetween(-length, -1)
@@ -88,9 +88,9 @@ def _joined(windows: DataFrame) -> DataFrame:
             F.sum("tries").alias("events"),
             F.max("names").alias("most"),
             F.min("usual").alias("usual"),
-            F.array_distinct(F.flatten(F.collect_set("examples"))).alias("examples"),
+            F.array_distinct(F.flatten(distinct("examples"))).alias("examples"),
             distinct("software").alias("clients"),
             F.max("addresses").alias("addresses"),
-            F.max_by("address", "tries").alias("address"),
+            with_most("address", "tries").alias("address"),
         )
     )

@@ -25,7 +25,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, ok, some
+from kafka_dt.pipeline.report.expressions import distinct, first_and_last, ok, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -60,7 +60,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
         F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        F.max_by("address", "last_seen").alias("address"),
+        with_most("address", "last_seen").alias("address"),
     )
     before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
     usual = F.coalesce(F.max("owners").over(before), F.lit(0))

@@ -140,7 +140,7 @@ def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
     names = seen.lives.select("owner", F.explode("renewers").alias("principal"))
     named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
     usual = renewers.groupBy("principal").agg(F.percentile_approx("renewals", _AS_A_RULE).alias("usual_renewals"))
-    there = seen.usage.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
+    there = seen.clients.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
     everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"), F.count("*").alias("zones"))
     rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
     return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here", "zones"])

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
 from kafka_dt.pipeline.report.lives import known_end
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -52,7 +52,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     since = described.groupBy("principal").agg(F.min("first_seen").alias("since"))
     history = F.lit(thresholds.describe_history)
     new = (
-        since.join(known_since(seen.deeds, seen.usage), "principal")
+        since.join(known_since(seen.deeds, seen.clients), "principal")
         .where(F.col("known_since") + history < F.col("since"))
         .join(_administrators(seen), "principal", "left_anti")
     )
@@ -67,7 +67,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
             F.max("described").alias("described"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            F.max_by("address", "deeds").alias("address"),
+            with_most("address", "deeds").alias("address"),
         )
     )
     own = _own_tokens(seen.lives, new)

@@ -27,7 +27,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -61,7 +61,7 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
         F.sum("deeds").alias("events"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        F.min_by("address", "first_seen").alias("address"),
+        of_first("address", "first_seen").alias("address"),
     )
     earlier = Window.partitionBy("principal").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
     habits = {"by_mechanism": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}

@@ -30,7 +30,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, ok, some
+from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -57,11 +57,11 @@ class RequesterThresholds:
 def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
     """Find requesters that are new to owners; one finding for each requester, case and day."""
     pairs = seen.lives.groupBy("owner", "requester").agg(
-        F.min("created_at").alias("since"), F.min_by("created_known", "created_at").alias("created")
+        F.min("created_at").alias("since"), of_first("created_known", "created_at").alias("created")
     )
     others = pairs.where(F.col("owner") != F.col("requester"))
     habits = others.groupBy("requester").agg(F.min("since").alias("requests_since"))
-    known = known_since(seen.deeds, seen.usage).withColumnRenamed("principal", "requester")
+    known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "requester")
     first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
     new = _with_grants(_with_others(first, seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
@@ -122,8 +122,8 @@ def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
         .groupBy("owner", "requester")
         .agg(
             F.min("granted_at").alias("granted_at"),
-            F.min_by("together", "granted_at").alias("granted_together"),
-            F.min_by("operator", "granted_at").alias("operator"),
+            of_first("together", "granted_at").alias("granted_together"),
+            of_first("operator", "granted_at").alias("operator"),
         )
     )
     return new.join(first, ["owner", "requester"], "left")
@@ -145,9 +145,9 @@ def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
 def _findings(created: DataFrame) -> DataFrame:
     run = F.to_date("since")
     rows = created.groupBy("requester", "case", run.alias("day")).agg(
-        F.min_by("token_id", "first_seen").alias("token_id"),
-        F.min_by("owner", "first_seen").alias("owner"),
-        F.min_by("address", "first_seen").alias("address"),
+        of_first("token_id", "first_seen").alias("token_id"),
+        F.min_by("owner", F.struct("first_seen", "token_id")).alias("owner"),
+        F.min_by("address", F.struct("first_seen", "token_id")).alias("address"),
         F.min("first_seen").alias("first_seen"),
         F.max("last_seen").alias("last_seen"),
         F.count("*").alias("events"),

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, some
+from kafka_dt.pipeline.report.expressions import distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -116,7 +116,7 @@ def _findings(uses: DataFrame) -> DataFrame:
     rows = uses.groupBy(F.col("who").alias("owner"), "address", "zone", "hours", "days", "usual_machines").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
-        F.max_by("token_id", "logins").alias("token_id"),
+        with_most("token_id", "logins").alias("token_id"),
         F.count_distinct("token_id").alias("tokens"),
         F.slice(distinct(F.hour("first_seen")), 1, SHOWN).alias("odd_hours"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),

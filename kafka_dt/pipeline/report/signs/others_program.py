@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -65,26 +65,26 @@ class ProgramThresholds:
 
 def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find programs of other owners that use a token; one finding for each owner and program."""
-    named, placed = _by_name(seen.usage, thresholds), _by_place(seen, thresholds)
+    named, placed = _by_name(seen.clients, thresholds), _by_place(seen, thresholds)
     new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
-    libraries = seen.usage.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
+    libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
     found = new.join(libraries, ["who", "software"]).withColumn(
         "new_library", F.col("software_since") >= F.col("program_since")
     )
-    uses = seen.usage.where(F.col("token_id").isNotNull()).join(found, ["who", "software", "client"])
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(F.broadcast(found), ["who", "software", "client"])
     is_placed = (F.col("zone") == F.col("place")) & (F.col("software_version") == F.col("release"))
     return _findings(uses.where(F.col("place").isNull() | is_placed))
 
 
-def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
+def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
-    clients = usage.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
-    programs = _others(usage.where(~F.col("client").rlike(_GIVEN)), ("software", "client"), thresholds)
-    known = usage.where(F.col("token_id").isNotNull()).groupBy("who").agg(F.min("first_seen").alias("owner_since"))
+    names = clients.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
+    programs = _others(clients.where(~F.col("client").rlike(_GIVEN)), ("software", "client"), thresholds)
+    known = clients.where("by_token").groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     return (
         programs.join(known, "who")
         .where(F.col("program_since") > F.col("owner_since") + F.lit(thresholds.program_history))
-        .join(clients, ["who", "client"])
+        .join(names, ["who", "client"])
         .where(F.col("client_since") >= F.col("program_since"))
         .select("who", "software", "client", *_KNOWN)
     )
@@ -92,12 +92,12 @@ def _by_name(usage: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
 
 def _by_place(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find places and releases that are new to an owner, where few others had such a client."""
-    usage = seen.usage
-    programs = _others(usage, ("software", "client", "zone", "software_version"), thresholds)
+    programs = _others(seen.clients, ("software", "client", "zone", "software_version"), thresholds)
     late = F.col("since") > F.col("tokens_since") + F.lit(thresholds.program_history)
     alone = F.col("others_moved") < thresholds.program_moves - 1
     came = first_arrivals(seen.arrivals, F.col("by_token") & late & alone)
-    releases = usage.groupBy("who", "software", "software_version").agg(F.min("first_seen").alias("release_since"))
+    since = F.min("first_seen").alias("release_since")
+    releases = seen.clients.groupBy("who", "software", "software_version").agg(since)
     is_new = F.least("since", "release_since") >= F.col("program_since")
     return (
         programs.join(came.select("who", "zone", "since", "owner_since"), ["who", "zone"])
@@ -114,9 +114,9 @@ def _by_place(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     )
 
 
-def _others(usage: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
+def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
     """Tell since when each principal has a program, and keep those that one or two others had for long enough."""
-    programs = usage.groupBy("who", *program).agg(
+    programs = clients.groupBy("who", *program).agg(
         F.min("first_seen").alias("program_since"), F.sum("logins").alias("logins")
     )
     history = int(thresholds.program_history.total_seconds())
@@ -139,8 +139,8 @@ def _findings(uses: DataFrame) -> DataFrame:
     rows = uses.groupBy(F.col("who").alias("owner"), "software", "client", "place", "release").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
-        F.max_by("token_id", "logins").alias("token_id"),
-        F.max_by("address", "logins").alias("address"),
+        with_most("token_id", "logins").alias("token_id"),
+        with_most("address", "logins").alias("address"),
         F.count_distinct("token_id").alias("tokens"),
         F.first("others").alias("others"),
         F.first("others_logins").alias("others_logins"),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -59,9 +59,9 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     )
     owners = libraries.groupBy("who").agg(
         F.min("first_seen").alias("owner_since"),
-        F.max_by("software", "logins").alias("usual"),
+        with_most("software", "logins").alias("usual"),
         F.max("logins").alias("usual_logins"),
-        F.max_by("last_seen", "logins").alias("usual_until"),
+        F.max_by("last_seen", F.struct("logins", "software")).alias("usual_until"),
     )
     in_order = Window.partitionBy("who").orderBy("first_seen", "software")
     is_brief = (F.col("addresses") == 1) & (F.col("last_seen") <= F.col("first_seen") + F.lit(thresholds.brief))
@@ -75,7 +75,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         & (F.col("earlier") <= thresholds.usual_libraries)
     )
     rare = libraries.withColumn("earlier", F.row_number().over(in_order) - 1).join(owners, "who").where(is_rare)
-    about = rare.select("who", "software", "usual", "usual_logins", "usual_until")
+    about = F.broadcast(rare.select("who", "software", "usual", "usual_logins", "usual_until"))
     return _findings(by_token.join(about, ["who", "software"]), _usual_zones(by_token, about))
 
 
@@ -94,8 +94,8 @@ def _findings(uses: DataFrame, zones: DataFrame) -> DataFrame:
         .agg(
             *first_and_last(),
             F.sum("logins").alias("events"),
-            F.max_by("token_id", "logins").alias("token_id"),
-            F.max_by("address", "logins").alias("address"),
+            with_most("token_id", "logins").alias("token_id"),
+            with_most("address", "logins").alias("address"),
             F.count_distinct("token_id").alias("tokens"),
             F.max("there").alias("there"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),

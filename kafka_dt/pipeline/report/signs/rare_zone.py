@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some
-from kafka_dt.pipeline.report.peers import deployments, homes_of
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.peers import homes_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -64,7 +64,7 @@ class ZoneThresholds:
 def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
     homes = seen.work("homes", homes_of(seen.usage))
-    visits = _visits(seen.usage, homes, thresholds).join(_deployed(seen.usage), ["who", "zone", "day"], "left_anti")
+    visits = _visits(seen.clients, homes, thresholds).join(_deployed(seen), ["who", "zone", "day"], "left_anti")
     kinds = homes.groupBy(F.col("home").alias("zone")).agg(
         F.count("*").alias("owners"), F.count(F.when(F.col("changes") >= thresholds.commutes, 1)).alias("commuters")
     )
@@ -81,16 +81,16 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     return _findings(_with_uses(_alone(odd, seen, homes, thresholds), seen.usage))
 
 
-def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
     """Give the zones to which owners came late, and for a small part of their logins, and left again."""
     of_owner = Window.partitionBy("who")
     zones = (
-        usage.groupBy("who", "zone")
+        clients.groupBy("who", "zone")
         .agg(
             F.min("first_seen").alias("since"),
             F.max("last_seen").alias("until"),
             F.sum("logins").alias("logins"),
-            F.count("token_id").alias("by_token"),
+            F.max("by_token").alias("by_token"),
         )
         .withColumns(
             {
@@ -102,17 +102,17 @@ def _visits(usage: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> D
     )
     return zones.join(homes, "who").where(
         (F.col("zone") != F.col("home"))
-        & (F.col("by_token") > 0)
+        & F.col("by_token")
         & (F.col("since") > F.col("owner_since") + F.lit(thresholds.zone_history))
         & (F.col("logins") <= F.col("owner_logins") * F.lit(thresholds.rare_visits))
         & (F.col("until") < F.col("home_until"))
     )
 
 
-def _deployed(usage: DataFrame) -> DataFrame:
+def _deployed(seen: Observed) -> DataFrame:
     """Give the zones, and the days, to which an owner came with many machines."""
-    there = usage.select("who", "wide", "zone", F.to_date("first_seen").alias("day"))
-    return there.join(deployments(usage), ["who", "wide", "day"], "left_semi").drop("wide").distinct()
+    there = seen.usage.select("who", "wide", "zone", F.to_date("first_seen").alias("day"))
+    return there.join(seen.deployments, ["who", "wide", "day"], "left_semi").drop("wide").distinct()
 
 
 def _alone(visits: DataFrame, seen: Observed, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -141,11 +141,11 @@ def _span(name: str) -> tuple[Column, Column]:
 
 def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     """Add the tokens and clients of the visits, and whether the owner had such a client elsewhere before."""
-    used = usage.join(visits.select("who").distinct(), "who", "left_semi")
+    used = usage.join(F.broadcast(visits.select("who").distinct()), "who", "left_semi")
     for name in ("software", "client"):
         since = F.min("first_seen").over(Window.partitionBy("who", name))
         used = used.withColumn(f"{name}_since", since)
-    there = used.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
+    there = used.where(F.col("token_id").isNotNull()).join(F.broadcast(visits.drop("logins")), ["who", "zone"])
     new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
     return there.withColumn("new_client", new_client)
 
@@ -154,8 +154,8 @@ def _findings(uses: DataFrame) -> DataFrame:
     rows = uses.groupBy(F.col("who").alias("owner"), "zone", "home", "case", "owners", "commuters", "along").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
-        F.max_by("token_id", "logins").alias("token_id"),
-        F.max_by("address", "logins").alias("address"),
+        with_most("token_id", "logins").alias("token_id"),
+        with_most("address", "logins").alias("address"),
         F.max("new_client").alias("new_client"),
         F.max("owner_logins").alias("owner_logins"),
         F.max("owner_since").alias("owner_since"),

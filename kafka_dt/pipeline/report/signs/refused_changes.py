@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -60,10 +60,10 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            F.max_by("address", "deeds").alias("address"),
+            with_most("address", "deeds").alias("address"),
         )
         .where(F.col("owners") >= thresholds.refused_owners)
-        .join(known_since(seen.deeds, seen.usage), "principal", "left")
+        .join(known_since(seen.deeds, seen.clients), "principal", "left")
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
     known = F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen")

@@ -15,14 +15,18 @@ Source: docs/how-to/operate.md, "Revoke"
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from functools import reduce
 from inspect import getdoc, getmodule
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.deeds import deeds_by_day
+from kafka_dt.pipeline.report.lives import clients_by_zone
+from kafka_dt.pipeline.report.peers import deployments, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
 from kafka_dt.pipeline.shell import word
 
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.store import WriteAndRead
     from kafka_dt.pipeline.report.zones import Zones
 
+_AT_A_TIME: Final = 4
+"""Signs that are looked for at the same time."""
 T = TypeVar("T")
 """The thresholds of a sign: a frozen dataclass whose fields `threshold` makes."""
 
@@ -45,8 +51,12 @@ class Observed:
     """The events of the table, up to the instant of the report."""
     usage: DataFrame
     """Where each token was used, as `lives.logins_by_place` makes it, in `zones`."""
+    clients: DataFrame
+    """In which zones each principal was, and with which clients, as `lives.clients_by_zone` makes it."""
     arrivals: DataFrame
     """When each owner came to a zone, and who else, as `peers.peers` makes it."""
+    deployments: DataFrame
+    """When an owner began on many machines somewhere else, as `peers.deployments` makes it."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
     deeds: DataFrame
@@ -55,6 +65,22 @@ class Observed:
     """Gives the zones of other addresses: of refused logins, of renewals."""
     work: WriteAndRead
     """Writes a frame that is used more than once, and gives it as it was written."""
+
+    @classmethod
+    def of(cls, events: DataFrame, usage: DataFrame, lives: DataFrame, zones: Zones, work: WriteAndRead) -> Observed:
+        """Compute the rest, which signs share."""
+        clients = work("clients", clients_by_zone(usage))
+        return cls(
+            events=events,
+            usage=usage,
+            clients=clients,
+            arrivals=work("arrivals", peers(clients, "zone")),
+            deployments=work("deployments", deployments(usage, clients)),
+            lives=lives,
+            deeds=work("deeds", deeds_by_day(events)),
+            zones=zones,
+            work=work,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +181,19 @@ def look_for(signs: Iterable[Sign[Any]], seen: Observed) -> DataFrame:
     """Look for all of some signs, one at least; the columns are the fields of `Finding`.
 
     The findings of each sign are written by themselves: Spark plans the rest of a query anew after each of its steps,
-    and one query of all signs has hundreds.
+    and one query of all signs has hundreds. `_AT_A_TIME` signs are looked for at a time, because one core plans a query
+    and the aggregates are small, so that a query by itself leaves the other cores idle.
     """
-    each = (seen.work(f"findings_{sign.kind}", sign.findings(seen)) for sign in signs)
+
+    def write(sign: Sign[Any]) -> DataFrame:
+        return seen.work(f"findings_{sign.kind}", sign.findings(seen))
+
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        try:
+            each = list(threads.map(write, signs))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
     return reduce(DataFrame.unionByName, each)
 
 

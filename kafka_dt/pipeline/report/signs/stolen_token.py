@@ -47,6 +47,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
@@ -60,23 +62,16 @@ from kafka_dt.pipeline.report.expressions import (
     some,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
-from kafka_dt.pipeline.report.peers import deployments, first_arrivals, peers
+from kafka_dt.pipeline.report.peers import first_arrivals, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_PARTS: Final = {
-    "zone_since": ("zone",),
-    "software_since": ("software",),
-    "release_since": ("software", "software_version"),
-    "client_since": ("client",),
-    "address_since": ("address",),
-}
-"""Column -> since when a token is known for the same of these."""
 _PLACE: Final = ("token_id", "address", "software", "software_version", "client")
 """What a use is, among the uses of a token."""
 ALONE: Final = "alone in a network, with another client"
@@ -118,22 +113,24 @@ class StolenTokenThresholds:
 
 def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Find tokens that another client seems to have as well; one finding a token."""
-    rows = seen.work("history", _with_history(seen.usage, seen.lives, thresholds))
-    judged = _with_owners(rows, seen).withColumn("case", _case(thresholds))
-    columns = [*_PLACE, "who", "zone", "first_seen", "last_seen", "logins", "case"]
-    judged, strange = (_without(rows, seen.usage) for rows in (judged, _strange_to_owner(seen, thresholds)))
-    alone, anew = (strange.where(F.col("case") == case).select(*columns, "counts") for case in (ALONE, ANEW))
-    other = judged.where(F.col("case").isNotNull()).select(*columns).join(alone, [*_PLACE], "left_anti")
-    found = alone.unionByName(other, allowMissingColumns=True)
-    odd = seen.work("odd", found.unionByName(anew.join(found, [*_PLACE], "left_anti")))
+    histories = seen.work("histories", _histories(seen.usage, seen.lives, thresholds))
+    rows = seen.work("varied", _with_history(seen.usage, histories, thresholds))
+    judged = _with_owners(rows, histories, seen).withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
+    strange = _strange_to_owner(seen, thresholds)
+    case, columns = F.col("case"), [*_PLACE, "who", "zone", "wide", "first_seen", "last_seen", "logins", "case"]
+    first = F.when(case == ALONE, 0).when(case == ANEW, 2).otherwise(1)
+    cases = judged.select(*columns).unionByName(strange.select(*columns, "counts"), allowMissingColumns=True)
+    of_use = Window.partitionBy(*_PLACE).orderBy(first)
+    ranked = _not_deployed(cases, seen).withColumn("rank", F.row_number().over(of_use))
+    odd = seen.work("odd", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
     return _findings(odd, _habits(seen.usage, odd))
 
 
-def _without(odd: DataFrame, usage: DataFrame) -> DataFrame:
+def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:
     """Leave out uses on the day on which the owner came there with many machines, unless the network is foreign."""
-    deployed = deployments(usage).withColumn("deployed", F.lit(True))
+    deployed = seen.deployments.withColumn("deployed", F.lit(True))
     rows = odd.withColumn("day", F.to_date("first_seen")).join(deployed, ["who", "wide", "day"], "left")
-    return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull())
+    return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull()).drop("day", "deployed")
 
 
 def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
@@ -142,14 +139,12 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     The place is a large network where no other principal was, if the owner does not travel: then one thing about the
     client is enough. Or it is any zone to which others did not move along.
     """
-    usage = seen.usage
-    rows = usage.where(F.col("token_id").isNotNull())
-    rows = rows.join(_lonely(usage, thresholds), ["who", "wide"], "left").join(
-        _came(seen.arrivals, thresholds), ["who", "zone"], "left"
-    )
+    clients = seen.clients
+    rows = clients.where("by_token").join(_lonely(clients, thresholds), ["who", "wide"], "left")
+    rows = rows.join(_came(seen.arrivals, thresholds), ["who", "zone"], "left")
     rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
     for name in ("software", "client"):
-        first = usage.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
+        first = clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
         rows = rows.join(first, ["who", name])
 
     def is_new(name: str, since: str) -> Column:
@@ -159,10 +154,12 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
         is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
     )
     counts = F.when(case == ALONE, F.col("wide_counts")).otherwise(F.col("zone_counts"))
-    return rows.withColumns({"case": case, "counts": counts}).where(F.col("case").isNotNull())
+    what = ("who", "wide", "zone", "software", "client")
+    strange = rows.select(*what, case.alias("case"), counts.alias("counts")).where(F.col("case").isNotNull()).distinct()
+    return seen.usage.where(F.col("token_id").isNotNull()).join(F.broadcast(strange), [*what])
 
 
-def _lonely(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+def _lonely(clients: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     """Give the large networks in which an owner was the only principal, unless it was alone in another one before."""
     others = F.col("others_before") + F.col("others_along")
     lonely = _late(thresholds) & (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.move_together - 1)
@@ -173,7 +170,7 @@ def _lonely(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    places = first_arrivals(peers(usage, "wide"), lonely)
+    places = first_arrivals(peers(clients, "wide"), lonely)
     return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
 
 
@@ -235,65 +232,89 @@ def _known_before(since: str, thresholds: StolenTokenThresholds) -> Column:
     return F.col("owner_since") + F.lit(thresholds.history) < F.col(since)
 
 
-def _with_history(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Add to each use by a token what was usual for the token; leave out tokens without enough of a history.
-
-    That is when the history ends, since when the token is known for each part of the use (network, library, release,
-    client, address) and for a library that its client names, until when its usual use went on, and on how many machines
-    it began.
-    """
+def _histories(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Make one row of each token with enough of a history: when it ends, and whether the uses differ in what counts."""
     share = (F.col("max_time") - F.col("created_at")) * F.lit(thresholds.history_of_life)
     length = F.least(F.lit(thresholds.history), F.greatest(F.lit(thresholds.shortest_history), share))
     tokens = lives.where(F.col("logins") > thresholds.history_logins).select(
         "token_id", (F.col("first_login") + length).alias("history_end")
     )
-    rows = usage.join(tokens, "token_id")
-    for name, columns in _PARTS.items():
-        rows = rows.withColumn(name, F.min("first_seen").over(Window.partitionBy("token_id", *columns)))
-    named = F.when(F.col("software") != UNKNOWN, F.col("first_seen"))
-    rows = rows.withColumn("named_since", F.min(named).over(Window.partitionBy("token_id", "client")))
-    usual_client = _usual("software_since") & _usual("client_since")
-    in_zone, of_token = Window.partitionBy("token_id", "zone"), Window.partitionBy("token_id")
-    by_client = Window.partitionBy("token_id", "software", "client")
-    rows = rows.withColumns(
-        {
-            "alone_there": F.min("address").over(in_zone) == F.max("address").over(in_zone),
-            "alone_with_client": F.min("address").over(by_client) == F.max("address").over(by_client),
-            "history_logins": F.sum(F.when(_usual("first_seen"), F.col("logins"))).over(of_token),
-            "usual_zone_until": F.max(F.when(_usual("zone_since"), F.col("last_seen"))).over(of_token),
-            "usual_client_until": F.max(F.when(usual_client, F.col("last_seen"))).over(of_token),
-            "token_since": F.min("first_seen").over(of_token),
-        }
+    # What a case needs: a job has clients of several kinds from the beginning.
+    differs = reduce(or_, (F.min(name) != F.max(name) for name in ("zone", "software", "software_version")))
+    return (
+        usage.join(tokens, "token_id")
+        .groupBy("token_id", "history_end")
+        .agg(
+            F.min("first_seen").alias("token_since"),
+            F.sum(F.when(_usual("first_seen"), F.col("logins"))).alias("history_logins"),
+            differs.alias("differs"),
+        )
+        .where(F.col("history_logins") >= thresholds.history_logins)
     )
+
+
+def _with_history(usage: DataFrame, histories: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Add to each use by a token what was usual for the token; leave out tokens whose uses are all alike.
+
+    That is since when the token is known for each part of the use (network, library, release, client, address) and for
+    a library that its client names, until when its usual use went on, and on how many machines it began.
+    """
+    # Every window is over a token or a part of it, so the rows need to be divided once; and rows in the order of one
+    # window are in the order of another one that has the first of its columns, so they need to be sorted four times.
+    rows = usage.join(histories.where("differs"), "token_id").repartition("token_id")
+
+    def over(*columns: str) -> WindowSpec:
+        return Window.partitionBy("token_id", *columns)
+
+    first = F.min("first_seen")
+    named = F.min(F.when(F.col("software") != UNKNOWN, F.col("first_seen")))
+    with_client, in_zone, of_token = over("client", "software"), over("zone"), over()
+    rows = rows.withColumn("release_since", first.over(over("software", "software_version")))
+    rows = rows.withColumn("software_since", F.min("release_since").over(over("software")))
+    rows = rows.withColumn("address_since", first.over(over("address")))
+    rows = rows.withColumn("alone_with_client", _same("address", with_client))
+    rows = rows.withColumns({"client_since": first.over(over("client")), "named_since": named.over(over("client"))})
+    rows = rows.withColumns({"zone_since": first.over(in_zone), "alone_there": _same("address", in_zone)})
+    usual_client = _usual("software_since") & _usual("client_since")
     began = (F.col("first_seen") == F.col("address_since")) & (
         F.col("first_seen") <= F.col("token_since") + F.lit(thresholds.shortest_history)
     )
-    return rows.withColumn("parts", F.count(F.when(began, 1)).over(of_token)).where(
-        F.col("history_logins") >= thresholds.history_logins
+    return rows.withColumns(
+        {
+            "usual_zone_until": F.max(F.when(_usual("zone_since"), F.col("last_seen"))).over(of_token),
+            "usual_client_until": F.max(F.when(usual_client, F.col("last_seen"))).over(of_token),
+            "parts": F.count(F.when(began, 1)).over(of_token),
+        }
     )
 
 
-def _with_owners(rows: DataFrame, seen: Observed) -> DataFrame:
-    """Add to each use what was usual for the owner: in other tokens' histories, and without a token.
+def _same(name: str, where: WindowSpec) -> Column:
+    """Whether all rows of a window have the same value."""
+    return F.min(name).over(where) == F.max(name).over(where)
+
+
+def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed) -> DataFrame:
+    """Add to each use what was usual for the owner: in all tokens' histories, and without a token.
 
     That is since when the owner is known for the parts of the use, and how it lives: how many tokens it has in how many
     networks.
     """
-    usage = seen.usage
+    uses = seen.usage.join(rows.select("who").distinct(), "who", "left_semi")
     columns = ("who", "token_id", *_OWNED, "first_seen")
-    without_token = usage.where(F.col("token_id").isNull()).select(*columns)
-    known = without_token.unionByName(rows.where(_usual("first_seen")).select(*columns))
+    by_token = uses.join(histories, "token_id").where(_usual("first_seen"))
+    known = uses.where(F.col("token_id").isNull()).select(*columns).unionByName(by_token.select(*columns))
     owners = known.groupBy("who").agg(
         F.min("first_seen").alias("owner_since"),
         F.count_distinct("token_id").alias("owner_tokens"),
         F.count_distinct("zone").alias("owner_networks"),
     )
+    habits = seen.work("habits", known.groupBy("who", *_OWNED).agg(F.min("first_seen").alias("first_seen")))
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
-        rows = rows.join(known.groupBy("who", name).agg(since), ["who", name], "left")
+        rows = rows.join(habits.groupBy("who", name).agg(since), ["who", name], "left")
     moved = seen.arrivals.select("who", "zone", "others_moved", F.col("since").alias("came"))
     # A library that came with an upgrade is in no token's history, but moves along.
-    libraries = usage.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
+    libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
     rows = rows.join(moved, ["who", "zone"], "left").join(libraries, ["who", "software"])
     return rows.join(owners, "who", "left")
 

@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, login_by_token, some
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    as_text,
+    distinct,
+    first_and_last,
+    login_by_token,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -61,7 +69,7 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     by_token = seen.usage.where(F.col("token_id").isNotNull())
     places = by_token.groupBy("who", "token_id", "address", "zone").agg(*first_and_last())
     shared = (
-        seen.usage.groupBy("zone")
+        seen.clients.groupBy("zone")
         .agg(F.count_distinct("who").alias("principals"))
         .where(F.col("principals") >= thresholds.place_principals)
     )
@@ -107,7 +115,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         F.max("time").alias("end"),
         F.count("*").alias("logins"),
         *(F.first(name).alias(name) for name in ("zone", "who", "known_since", "addresses_a_token")),
-        F.max_by("address", "time").alias("address"),
+        with_most("address", "time").alias("address"),
     )
     by_stay = Window.partitionBy("token_id").orderBy("stay")
     between = stays.withColumns(
@@ -129,7 +137,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             F.max("back_at").alias("last_seen"),
             F.count("*").alias("returns"),
             F.sum("logins").alias("events"),
-            F.max_by("address", "logins").alias("address"),
+            with_most("address", "logins").alias("address"),
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         )

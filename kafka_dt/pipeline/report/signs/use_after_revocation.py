@@ -41,6 +41,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    of_first,
     of_type,
     software,
     some,
@@ -83,15 +84,17 @@ def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> D
 
 def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
     """Give the logins with the ids of some tokens."""
-    logins = events.where(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()).select(
+    logins = events.where(of_type(EventType.LOGIN) & F.col("token_id").isNotNull()).join(tried, "token_id")
+    return logins.select(
         "token_id",
+        tried["owner"],
+        "revoked_at",
         "time",
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
         subnet(F.col("client_address")).alias("subnet"),
         F.concat_ws(" ", software(F.col("client_software")), "client_software_version").alias("client"),
         went_well().alias("succeeded"),
     )
-    return logins.join(tried, "token_id")
 
 
 def _by_place(attempts: DataFrame) -> DataFrame:
@@ -106,7 +109,7 @@ def _with_past(attempts: DataFrame, usage: DataFrame) -> DataFrame:
     """Add what the owner did at each address and in its zone: with this token, with others, and without one."""
     used = usage.withColumnRenamed("who", "owner").join(attempts.select("owner").distinct(), "owner", "left_semi")
     credential = F.coalesce("token_id", F.lit(""))
-    began = used.groupBy("token_id").agg(F.min_by("zone", "first_seen").alias("began_in"))
+    began = used.groupBy("token_id").agg(of_first("zone", "first_seen").alias("began_in"))
     since = used.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
     machines = used.select("owner", "address", F.lit(True).alias("used_here")).distinct()
     in_zone = used.groupBy("owner", "zone").agg(
