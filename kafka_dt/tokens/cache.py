@@ -143,8 +143,12 @@ class TokenCache:
         """
         own = self._concerned.ids(requester)
         async for batch in turns.take(await self._copied_ids(owners, turns)):
-            held = [each for each in map(self.get, batch) if each is not None]
-            yield [each for each in held if each.token.token_id in own or visible(each.token)]
+            held = zip(batch, map(self._tokens.get, batch), strict=True)
+            yield [
+                each.delegation
+                for token_id, each in held
+                if each is not None and (token_id in own or visible(each.token))
+            ]
 
     def copied_ids(self, principal: Principal | None = None) -> Collection[str]:
         """Return the ids of the tokens that concern `principal`, as they are now; None = all tokens."""

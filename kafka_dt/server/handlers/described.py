@@ -37,8 +37,16 @@ class DescribedTokens:
         """Give the entries of tokens, in their order; the layout is kio's entity type of an entry, of any version."""
         kept = self._by_layout.setdefault(layout, _Kept())
         found = EncodedArray()
+        # Kept entries are found here, without a call: an answer has thousands.
+        hmacs, encoded, current = kept.hmacs, kept.encoded, self._current
         async for batch in tokens:
-            found.add(tuple([self._entry(layout, kept, each) for each in batch]))
+            entries = [
+                encoded[token_id]
+                if hmacs.get(token_id := held.token.token_id) == held.hmac and current(token_id) is held
+                else self._encoded(layout, kept, held)
+                for held in batch
+            ]
+            found.add(tuple(entries))
         return found
 
     def token_changed(self, token_id: str, _before: Token | None, _after: Token | None) -> None:
@@ -46,14 +54,11 @@ class DescribedTokens:
         for kept in self._by_layout.values():
             kept.drop(token_id)
 
-    def _entry(self, layout: Any, kept: _Kept, held: DelegationToken) -> bytes:
+    def _encoded(self, layout: Any, kept: _Kept, held: DelegationToken) -> bytes:
+        encoded = encode(_described(layout, held))
         # If not, it has changed since it was found: what is kept is of its later state, and of this one nothing may be.
-        is_current = self._current(held.token.token_id) is held
-        encoded = kept.get(held) if is_current else None
-        if encoded is None:
-            encoded = encode(_described(layout, held))
-            if is_current:
-                kept.put(held, encoded, self._max_bytes)
+        if self._current(held.token.token_id) is held:
+            kept.put(held, encoded, self._max_bytes)
         return encoded
 
 
@@ -64,17 +69,14 @@ class _Kept:
     anything else it would look again and again, at each element, and it stops everything else meanwhile.
     """
 
-    __slots__ = ("_encoded", "_hmacs", "_size")
+    __slots__ = ("_size", "encoded", "hmacs")
 
     def __init__(self) -> None:
-        self._hmacs: dict[str, bytes] = {}
+        self.hmacs: dict[str, bytes] = {}
         """By which the tokens were known then: the cache tells of every change of a token, but not of another key."""
-        self._encoded: dict[str, bytes] = {}
+        self.encoded: dict[str, bytes] = {}
+        """The entry of each id in `hmacs`."""
         self._size = 0
-
-    def get(self, held: DelegationToken) -> bytes | None:
-        token_id = held.token.token_id
-        return self._encoded[token_id] if self._hmacs.get(token_id) == held.hmac else None
 
     def put(self, held: DelegationToken, encoded: bytes, max_bytes: int) -> None:
         """Keep an entry if there is room."""
@@ -82,12 +84,12 @@ class _Kept:
         self.drop(token_id)
         size = len(encoded) + KEEPING_BYTES
         if self._size + size <= max_bytes:
-            self._hmacs[token_id], self._encoded[token_id] = held.hmac, encoded
+            self.hmacs[token_id], self.encoded[token_id] = held.hmac, encoded
             self._size += size
 
     def drop(self, token_id: str) -> None:
-        if self._hmacs.pop(token_id, None) is not None:
-            self._size -= len(self._encoded.pop(token_id)) + KEEPING_BYTES
+        if self.hmacs.pop(token_id, None) is not None:
+            self._size -= len(self.encoded.pop(token_id)) + KEEPING_BYTES
 
 
 def token_details(held: DelegationToken) -> dict[str, Any]:

@@ -81,8 +81,8 @@ async def test_the_garbage_collector_looks_at_nothing_that_grows_with_the_tokens
     found = await described.entries(layout(3), in_batches(*tokens))
     gc.collect()
     (kept,) = described._by_layout.values()
-    assert len(kept._encoded) == len(tokens)
-    assert not any(map(gc.is_tracked, (kept._encoded, kept._hmacs, *found.batches, *found)))
+    assert len(kept.encoded) == len(tokens)
+    assert not any(map(gc.is_tracked, (kept.encoded, kept.hmacs, *found.batches, *found)))
 
 
 async def test_a_listing_larger_than_the_room_uses_the_same_entries_each_time() -> None:
