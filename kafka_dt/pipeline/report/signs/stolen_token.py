@@ -239,7 +239,7 @@ def _histories(usage: DataFrame, lives: DataFrame, thresholds: StolenTokenThresh
     tokens = lives.where(F.col("logins") > thresholds.history_logins).select(
         "token_id", (F.col("first_login") + length).alias("history_end")
     )
-    # Every case needs another zone, library or release. Another kind of client id says nothing alone: jobs have several.
+    # Every case needs another zone, library or release; another kind of client id says nothing alone.
     differs = reduce(or_, (F.min(name) != F.max(name) for name in ("zone", "software", "software_version")))
     return (
         usage.join(tokens, "token_id")
