@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from kafka_dt.processes.changing import ANSWER, FORGET, OK, PREPARE
+from kafka_dt.processes.changing import ANSWER, FORGET, NUMBER, OK, PREPARE
 from kafka_dt.processes.heartbeats import beat_once
 from kafka_dt.processes.supervisor import READY
 from kafka_dt.processes.template import become_worker
@@ -60,6 +60,7 @@ def main(shared: Sequence[int]) -> NoReturn:
 
 def obey(order: dict[str, Any], folder: Path, number: int) -> None:
     """Note an order in a file, and answer it as the settings say."""
+    order_number = order.pop(NUMBER)
     ((what, settings),) = order.items()
     with (folder / f"orders.{number}").open("a") as orders:
         orders.write(f"{what}\n")
@@ -69,7 +70,7 @@ def obey(order: dict[str, Any], folder: Path, number: int) -> None:
         os._exit(1)
     if what != FORGET:
         refused = what == PREPARE and settings.get("refused") == str(number)
-        sys.stdout.write(ANSWER + ("no" if refused else OK) + "\n")
+        sys.stdout.write(f"{ANSWER}{order_number} {'no' if refused else OK}\n")
         sys.stdout.flush()
 
 
