@@ -189,11 +189,7 @@ def look_for(signs: Iterable[Sign[Any]], seen: Observed) -> DataFrame:
         return seen.work(f"findings_{sign.kind}", sign.findings(seen))
 
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
-        try:
-            each = list(threads.map(write, signs))
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+        each = list(threads.map(write, signs))  # where one fails, `map` drops those that have not begun
     return reduce(DataFrame.unionByName, each)
 
 
