@@ -52,22 +52,28 @@ class SharedRun:
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self._work = work
-        self._running: asyncio.Task[None] | None = None
-        self._next: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[Exception | None] | None = None
+        self._next: asyncio.Task[Exception | None] | None = None
 
     async def join(self) -> None:
         """Wait for the end of a run that has not begun yet."""
         if self._next is None:
             self._next = asyncio.create_task(self._run_after(self._running))
-            self._next.add_done_callback(_seen)
-        await asyncio.shield(self._next)
+        failure = await asyncio.shield(self._next)
+        if failure is not None:
+            raise failure
 
-    async def _run_after(self, previous: asyncio.Task[None] | None) -> None:
+    async def _run_after(self, previous: asyncio.Task[Exception | None] | None) -> Exception | None:
+        """Return what the work raised: a task that raised it would be reported once its callers are all cancelled."""
         if previous is not None and not previous.done():
             await asyncio.wait([previous])
         # From here on this run may miss what a new caller wants to see, so new callers wait for another.
         self._running, self._next = self._next, None
-        await self._work()
+        try:
+            await self._work()
+        except Exception as failure:  # noqa: BLE001 - `join` raises it
+            return failure
+        return None
 
 
 class KeyedLocks:
@@ -105,12 +111,6 @@ async def in_turns(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
 
 class _CountedLock(asyncio.Lock):
     users = 0
-
-
-def _seen(task: asyncio.Task[None]) -> None:
-    """Take note of a failure, so that one whose callers have all been cancelled is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()
 
 
 class Turns:

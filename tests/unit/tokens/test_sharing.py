@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,24 @@ class TestSharedRun:
             await first
         await second
         assert runs == [0, 1]
+
+    def test_a_run_that_fails_as_the_loop_ends_is_not_reported_as_unhandled(self) -> None:
+        unhandled: list[dict[str, Any]] = []
+
+        async def work() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise OSError("the connection is gone")
+
+        async def ends_early() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+            caller = asyncio.create_task(SharedRun(work).join())
+            await settle()
+            caller.cancel()
+
+        asyncio.run(ends_early())
+        assert unhandled == []
 
     async def test_a_caller_that_is_cancelled_does_not_take_the_others_along(self) -> None:
         work = Work()
