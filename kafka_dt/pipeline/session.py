@@ -84,9 +84,10 @@ _ONCE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """On one machine, where each query is run once."""
-_ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+_ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
-without it the JVM has too little room for code unless it is told."""
+without it the JVM has too little room for code unless it is told. No user waits for a single task, so its tasks may
+pause for its garbage collector, and need not work beside it."""
 
 _ARTIFACTS: Final = "artifacts"
 """Spark's directory for what sessions bring along, in the directory in which it is started."""

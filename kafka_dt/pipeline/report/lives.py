@@ -18,8 +18,8 @@
 | `last_attempt` | the last login with its id, successful or not |
 | `renewals`, `last_renewal` | successful |
 
-An id without any successful event is not a token and has no row. The aggregates are of fixed width, so that Spark
-keeps them in a hash table however many events there are; names are joined afterwards.
+An id without any successful event is not a token and has no row. Logins, which are most events, are counted in
+aggregates of fixed width, which Spark keeps in a hash table however many events there are.
 
 `logins_by_place` makes one row for each token, address and client that belong together:
 
@@ -62,6 +62,7 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
     software,
     subnet,
+    went_well,
 )
 
 if TYPE_CHECKING:
@@ -76,30 +77,28 @@ _CLIENT: Final = ("who", "zone", "wide", "software", "software_version", "client
 
 
 def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
-    """Make one row of each token; `logins_by_place` tells the owners of tokens that are older than the table."""
-    created = _created(events)
-    owners = usage.where(F.col("token_id").isNotNull()).select("token_id", F.col("who").alias("owner"), "requester")
-    older = owners.dropDuplicates(["token_id"]).join(created, "token_id", "left_anti")
-    named = created.unionByName(older, allowMissingColumns=True)
+    """Make one row of each token; `logins_by_place` has counted its logins, and knows the owner of an older token."""
     return (
-        _counted(events)
-        .join(named, "token_id", "left")
+        _told(events)
+        .join(_used(usage), "token_id", "full")
+        .withColumn("first_seen", F.least("first_told", "first_login"))
+        .where(F.col("first_seen").isNotNull())
         .select(
             "token_id",
-            "owner",
-            F.coalesce("requester", "owner").alias("requester"),
-            F.coalesce("renewers", F.array().cast("array<string>")).alias("renewers"),
-            F.coalesce("issue_time", "first_seen").alias("created_at"),
-            F.coalesce("created_known", F.lit(False)).alias("created_known"),
-            F.coalesce("created_max_time", "told_max_time").alias("max_time"),
+            F.coalesce("created.owner", "used_by.owner").alias("owner"),
+            F.coalesce("created.requester", "used_by.requester", "used_by.owner").alias("requester"),
+            F.coalesce("created.renewers", F.array().cast("array<string>")).alias("renewers"),
+            F.coalesce("created.issue_time", "first_seen").alias("created_at"),
+            F.col("created").isNotNull().alias("created_known"),
+            _longest_end().alias("max_time"),
             "expiry_time",
             _ended_at().alias("ended_at"),
             _revoked_at().alias("revoked_at"),
-            "logins",
+            F.coalesce("logins", F.lit(0)).alias("logins"),
             "first_login",
             "last_login",
-            "last_attempt",
-            "renewals",
+            F.greatest("last_refused", "last_login").alias("last_attempt"),
+            F.coalesce("renewals", F.lit(0)).alias("renewals"),
             "last_renewal",
         )
     )
@@ -116,39 +115,62 @@ def known_end() -> Column:
     return F.coalesce("ended_at", F.coalesce("last_login", "created_at") + F.expr("INTERVAL 1 DAY"))
 
 
-def _counted(events: DataFrame) -> DataFrame:
+def _used(usage: DataFrame) -> DataFrame:
+    """Count the logins by each token."""
+    by_owner = (
+        usage.where(F.col("token_id").isNotNull())
+        .groupBy("token_id", "who", "requester")
+        .agg(*first_and_last(), F.sum("logins").alias("logins"))
+    )
+    return by_owner.groupBy("token_id").agg(
+        F.min(F.struct(F.col("who").alias("owner"), "requester")).alias("used_by"),
+        F.min("first_seen").alias("first_login"),
+        F.max("last_seen").alias("last_login"),
+        F.sum("logins").alias("logins"),
+    )
+
+
+def _told(events: DataFrame) -> DataFrame:
+    """Gather what events tell of each id but its successful logins."""
     time, expiry = F.col("time"), F.col("expiry_time")
     by_request = ok(EventType.TOKEN_EXPIRED)
-    login = login_by_token()
     # A request that ends a token at once may leave out the time of the end, which is the time of the request.
     told_end = F.when(by_request, F.coalesce(expiry, time)).when(
         ok(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED), expiry
     )
+    created = F.struct(
+        F.coalesce("owner", "principal").alias("owner"),
+        F.coalesce("requester", "principal").alias("requester"),
+        "renewers",
+        F.coalesce("issue_time", "time").alias("issue_time"),
+        "max_time",
+    )
     return (
-        events.where(F.col("token_id").isNotNull() & of_type(*TOKEN_EVENTS))
+        events.where(F.col("token_id").isNotNull() & of_type(*TOKEN_EVENTS) & ~login_by_token())
         .groupBy("token_id")
         .agg(
-            F.min(F.when(ok(*TOKEN_EVENTS), time)).alias("first_seen"),
+            F.min_by(created, F.when(ok(EventType.TOKEN_CREATED), time)).alias("created"),
+            F.min(F.when(went_well(), time)).alias("first_told"),
             F.max_by(told_end, F.when(told_end.isNotNull(), time)).alias("expiry_time"),
-            F.max(F.when(ok(*TOKEN_EVENTS), F.col("max_time"))).alias("told_max_time"),
+            F.max(F.when(went_well(), F.col("max_time"))).alias("told_max_time"),
             F.min(F.when(ok(EventType.TOKEN_REMOVED), time)).alias("removed_at"),
             F.max_by(told_end, F.when(by_request, time)).alias("requested_end"),
             F.max(F.when(by_request, time)).alias("last_request"),
-            F.count(F.when(login, time)).alias("logins"),
-            F.min(F.when(login, time)).alias("first_login"),
-            F.max(F.when(login, time)).alias("last_login"),
-            F.max(F.when(of_type(EventType.LOGIN), time)).alias("last_attempt"),
+            F.max(F.when(of_type(EventType.LOGIN), time)).alias("last_refused"),
             F.count(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("renewals"),
             F.max(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("last_renewal"),
         )
-        .where(F.col("first_seen").isNotNull())
     )
 
 
 def _ended_at() -> Column:
     # The maximum alone says nothing: few tokens are renewed until then.
     told = F.coalesce("expiry_time", "removed_at").isNotNull()
-    return F.when(told, F.least("expiry_time", "removed_at", F.coalesce("created_max_time", "told_max_time")))
+    return F.when(told, F.least("expiry_time", "removed_at", _longest_end()))
+
+
+def _longest_end() -> Column:
+    return F.coalesce("created.max_time", "told_max_time")
 
 
 def _revoked_at() -> Column:
@@ -156,44 +178,36 @@ def _revoked_at() -> Column:
     return F.when(F.col("last_request").isNotNull() & ~renewed_after, F.greatest("requested_end", "last_request"))
 
 
-def _created(events: DataFrame) -> DataFrame:
-    return (
-        events.where(ok(EventType.TOKEN_CREATED) & F.col("token_id").isNotNull())
-        .select(
-            "token_id",
-            F.coalesce("owner", "principal").alias("owner"),
-            F.coalesce("requester", "principal").alias("requester"),
-            "renewers",
-            F.coalesce("issue_time", "time").alias("issue_time"),
-            F.col("max_time").alias("created_max_time"),
-            F.lit(True).alias("created_known"),
-        )
-        .dropDuplicates(["token_id"])
-    )
-
-
 def logins_by_place(events: DataFrame) -> DataFrame:
     """Count the successful logins of each token, address and client.
 
-    They are counted by client id first: finding the shape of one takes longer than all else that is done with a login.
+    They are counted by what clients say first: to make names of that takes longer than all else that is done with a
+    login.
     """
-    by_client_id = (
+    as_told = (
         events.where(ok(EventType.LOGIN))
         .select(
             "time",
+            "date",
             "token_id",
             F.coalesce("owner", "principal").alias("who"),
             "requester",
-            F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
-            software(F.col("client_software")).alias("software"),
-            software(F.col("client_software_version")).alias("software_version"),
+            F.col("client_address").alias("address"),
+            F.col("client_software").alias("software"),
+            F.col("client_software_version").alias("software_version"),
             F.col("client_id").alias("client"),
         )
         .groupBy(*_PLACE)
         .agg(*first_and_last("time", "time"), F.count("*").alias("logins"), _day_bits().alias("day_bits"))
     )
+    named = {
+        "address": F.coalesce("address", F.lit(UNKNOWN)),
+        "software": software(F.col("software")),
+        "software_version": software(F.col("software_version")),
+        "client": client_shape(F.col("client")),
+    }
     return (
-        by_client_id.withColumn("client", client_shape(F.col("client")))
+        as_told.withColumns(named)
         .groupBy(*_PLACE)
         .agg(*first_and_last(), F.sum("logins").alias("logins"), F.bit_or("day_bits").alias("day_bits"))
         .withColumn("subnet", subnet(F.col("address")))
@@ -217,5 +231,5 @@ def days_of() -> Column:
 
 
 def _day_bits() -> Column:
-    bit = F.pmod(F.unix_date(F.to_date("time")), F.lit(_DAY_BITS))
+    bit = F.pmod(F.unix_date("date"), F.lit(_DAY_BITS))
     return F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), bit))

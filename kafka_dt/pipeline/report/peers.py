@@ -99,8 +99,11 @@ def first_arrivals(arrivals: DataFrame, condition: Column) -> DataFrame:
 
 def homes_of(usage: DataFrame) -> DataFrame:
     """Tell the home of each owner, and how often it goes from zone to zone."""
-    in_use = usage.select("who", "zone", F.explode(days_of()).alias("day"))
-    there = in_use.groupBy("who", "day", "zone").agg(F.count("*").alias("uses"))
+    # Counted before the days are listed: thousands of uses of a job have the same days.
+    ends = (F.to_date(name).alias(name) for name in ("first_seen", "last_seen"))
+    spans = usage.groupBy("who", "zone", *ends, "day_bits").agg(F.count("*").alias("uses"))
+    in_use = spans.select("who", "zone", "uses", F.explode(days_of()).alias("day"))
+    there = in_use.groupBy("who", "day", "zone").agg(F.sum("uses").alias("uses"))
     days = there.groupBy("who", "day").agg(F.max_by("zone", F.struct("uses", "zone")).alias("zone"))
     changed = F.lag("zone").over(Window.partitionBy("who").orderBy("day")) != F.col("zone")
     in_zone = (

@@ -76,7 +76,10 @@ def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
 
 def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
     """Tell the hours of owners that have a schedule, and on how many machines their jobs run as a rule."""
-    in_use = by_token.select("who", F.explode(_hours()).alias("instant"))
+    # Made distinct before the hours are listed: thousands of uses of a job have the same hours.
+    ends = (F.date_trunc("hour", name).alias(name) for name in ("first_seen", "last_seen"))
+    spans = by_token.select("who", *ends, _is_short().alias("short")).distinct()
+    in_use = spans.select("who", F.explode(_hours()).alias("instant"))
     worked = in_use.select("who", F.to_date("instant").alias("day"), F.hour("instant").alias("hour")).distinct()
     known = worked.groupBy("who").agg(F.count_distinct("day").alias("days"))
     is_usual = (F.col("times") >= thresholds.schedule_days) & (
@@ -102,9 +105,8 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
 
 def _hours() -> Column:
     """Give the hours between the first and the last login of a use; of one that takes days the ends alone."""
-    ends = F.array("first_seen", "last_seen")
     between = F.sequence("first_seen", "last_seen", F.expr("INTERVAL 1 HOUR"))
-    return F.when(_is_short(), F.concat(between, F.array("last_seen"))).otherwise(ends)
+    return F.when(F.col("short"), between).otherwise(F.array("first_seen", "last_seen"))
 
 
 def _is_short() -> Column:

@@ -28,7 +28,6 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
     distinct,
-    first_and_last,
     login_by_token,
     some,
     with_most,
@@ -67,26 +66,27 @@ class PlacesThresholds:
 def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     """Find tokens that are used in two zones at once; one finding a token."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
-    places = by_token.groupBy("who", "token_id", "address", "zone").agg(*first_and_last())
     shared = (
         seen.clients.groupBy("zone")
         .agg(F.count_distinct("who").alias("principals"))
         .where(F.col("principals") >= thresholds.place_principals)
     )
-    of_company = places.join(shared, "zone", "left_semi")
-    in_order = Window.partitionBy("token_id").orderBy("since")
-    zones = (
-        of_company.groupBy("who", "token_id", "zone")
-        .agg(F.min("first_seen").alias("since"), F.max("last_seen").alias("until"))
-        .withColumn("before", F.max("until").over(in_order.rowsBetween(Window.unboundedPreceding, -1)))
+    overlapping = seen.work("overlapping", _overlapping(by_token, shared))
+    places = (
+        by_token.join(overlapping.select("who").distinct(), "who", "left_semi")
+        .groupBy("who", "token_id", "address", "zone")
+        .agg(F.min("first_seen").alias("first_seen"))
     )
-    overlapping = zones.where(F.col("since") < F.col("before")).select("token_id").distinct()
     owners = places.groupBy("who").agg(
         F.min("first_seen").alias("known_since"),
         (F.count("*") / F.count_distinct("token_id")).alias("addresses_a_token"),
     )
     in_one_place = owners.where(F.col("addresses_a_token") <= thresholds.few_addresses)
-    candidates = of_company.join(overlapping, "token_id").join(in_one_place, "who")
+    candidates = (
+        places.join(overlapping, ["who", "token_id"], "left_semi")
+        .join(shared, "zone", "left_semi")
+        .join(in_one_place, "who")
+    )
     returns = _returns(seen.events, candidates, thresholds)
     first = Window.partitionBy("owner").orderBy("first_seen")
     new = returns.withColumn("rank", F.row_number().over(first)).where(
@@ -95,6 +95,20 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         & (F.col("known_since") + F.lit(thresholds.places_history) < F.col("first_seen"))
     )
     return _findings(new, thresholds)
+
+
+def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
+    """Give the tokens that came to a zone of the company while they were in another one."""
+    in_order = Window.partitionBy("token_id").orderBy("since")
+    return (
+        by_token.groupBy("who", "token_id", "zone")
+        .agg(F.min("first_seen").alias("since"), F.max("last_seen").alias("until"))
+        .join(shared, "zone", "left_semi")
+        .withColumn("before", F.max("until").over(in_order.rowsBetween(Window.unboundedPreceding, -1)))
+        .where(F.col("since") < F.col("before"))
+        .select("who", "token_id")
+        .distinct()
+    )
 
 
 def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
