@@ -23,9 +23,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
+from types import TracebackType
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
+_Failed = tuple[Exception, TracebackType | None]
+"""An exception, and where it was raised."""
 ITEMS_A_TURN: Final = 1_000
 """After how many items a walk lets other tasks have their turn; about a millisecond."""
 SLICE_S: Final = 0.004
@@ -52,18 +55,21 @@ class SharedRun:
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self._work = work
-        self._running: asyncio.Task[Exception | None] | None = None
-        self._next: asyncio.Task[Exception | None] | None = None
+        self._running: asyncio.Task[_Failed | None] | None = None
+        self._next: asyncio.Task[_Failed | None] | None = None
 
     async def join(self) -> None:
         """Wait for the end of a run that has not begun yet."""
         if self._next is None:
             self._next = asyncio.create_task(self._run_after(self._running))
-        failure = await asyncio.shield(self._next)
-        if failure is not None:
-            raise failure
+        failed = await asyncio.shield(self._next)
+        if failed is not None:
+            failure, traceback = failed
+            raise failure.with_traceback(
+                traceback
+            )  # each caller adds to the traceback of the work, not of other callers
 
-    async def _run_after(self, previous: asyncio.Task[Exception | None] | None) -> Exception | None:
+    async def _run_after(self, previous: asyncio.Task[_Failed | None] | None) -> _Failed | None:
         """Return what the work raised: a task that raised it would be reported once its callers are all cancelled."""
         if previous is not None and not previous.done():
             await asyncio.wait([previous])
@@ -72,7 +78,7 @@ class SharedRun:
         try:
             await self._work()
         except Exception as failure:  # noqa: BLE001 - `join` raises it
-            return failure
+            return failure, failure.__traceback__
         return None
 
 

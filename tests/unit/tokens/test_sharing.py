@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import traceback
 from typing import Any
 
 import pytest
@@ -104,6 +105,18 @@ class TestSharedRun:
             await first
         await second
         assert runs == [0, 1]
+
+    async def test_the_traceback_that_a_caller_gets_does_not_grow_with_the_callers(self) -> None:
+        async def work() -> None:
+            await asyncio.sleep(0)
+            raise OSError("the connection is gone")
+
+        shared = SharedRun(work)
+        failures = await asyncio.gather(*(shared.join() for _ in range(10)), return_exceptions=True)
+        (failure,) = set(failures)
+        assert isinstance(failure, OSError)
+        names = [frame.name for frame in traceback.extract_tb(failure.__traceback__)]
+        assert names == ["join", "_run_after", "work"]
 
     def test_a_run_that_fails_as_the_loop_ends_is_not_reported_as_unhandled(self) -> None:
         unhandled: list[dict[str, Any]] = []
