@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -80,14 +81,18 @@ _ONCE: Final[Mapping[str, str]] = MappingProxyType(
         # Spark would plan a query anew after each of its steps, in hope of better joins; the tables here are small ones
         # that were written before, or too large for another join.
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     }
 )
 """On one machine, where each query is run once."""
-_ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
-without it the JVM has too little room for code unless it is told. No user waits for a single task, so its tasks may
-pause for its garbage collector, and need not work beside it."""
+without it the JVM has too little room for code unless it is told."""
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+"""Pauses for garbage collection harm no user of a report, so the JVM uses the collector that needs the least CPU time,
+unless the user has chosen one: two are an error."""
+_A_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+_JVM_ENVIRONMENT: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 _ARTIFACTS: Final = "artifacts"
 """Spark's directory for what sessions bring along, in the directory in which it is started."""
@@ -125,7 +130,8 @@ def spark_session(
         conf: settings of Spark, over those made here.
         delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
-        once: whether each query is run once; on one machine Spark then spends less on making it fast.
+        once: whether each query is run once; on one machine Spark then spends less on making it fast, unless it was
+            set up by `spark-submit`.
 
     Raises:
         SparkNotStarted: there is no Java, this directory cannot be written, or the JVM ended at once.
@@ -181,6 +187,8 @@ def _start(
         spark.conf.set(key, value)
     if not runs_here(spark):
         _ship(spark, scratch)
+    elif once and not is_submitted() and _PARTITIONS not in conf:
+        spark.conf.set(_PARTITIONS, 2 * spark.sparkContext.defaultParallelism)
     return spark
 
 
@@ -252,10 +260,18 @@ def _settings(
     java_options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     if once and is_local(master):
         settings |= _ONCE
-        java_options = f"{_ONCE_JAVA_OPTIONS} {java_options}"
+        collector = "" if _chooses_collector(conf) else _COLLECTOR
+        java_options = f"{_ONCE_JAVA_OPTIONS} {collector} {java_options}"
     settings |= conf
     settings[_DRIVER_JAVA_OPTIONS] = f"{java_options} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
     return settings
+
+
+def _chooses_collector(conf: Mapping[str, str]) -> bool:
+    """Say whether the user has chosen a garbage collector for the JVM."""
+    given = (conf.get(_DRIVER_JAVA_OPTIONS), conf.get("spark.driver.defaultJavaOptions"))
+    around = (os.environ.get(name) for name in _JVM_ENVIRONMENT)
+    return any(_A_COLLECTOR.search(options) for options in (*given, *around) if options)
 
 
 def _check_directory() -> None:

@@ -69,6 +69,23 @@ def test_queries_that_are_run_once_are_compiled_once_on_one_machine_and_as_usual
 
 
 @pytest.mark.usefixtures("java_home")
+@pytest.mark.parametrize(
+    "name", ["spark_driver_extraJavaOptions", "spark_driver_defaultJavaOptions", "JAVA_TOOL_OPTIONS"]
+)
+def test_a_garbage_collector_that_the_user_has_chosen_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert "-XX:+UseParallelGC" in settings(tmp_path, once=True)["spark.driver.extraJavaOptions"].split()
+    chosen = "-Xss4m -XX:+UseG1GC"
+    if name == "JAVA_TOOL_OPTIONS":
+        monkeypatch.setenv(name, chosen)
+        given = settings(tmp_path, once=True)
+    else:
+        given = settings(tmp_path, once=True, **{name: chosen})
+    assert "UseParallelGC" not in given["spark.driver.extraJavaOptions"]
+
+
+@pytest.mark.usefixtures("java_home")
 def test_jars_are_fetched_unless_somebody_has_them(tmp_path: Path) -> None:
     assert "spark.jars.packages" not in settings(tmp_path)
     wanted = (session.DELTA_PACKAGE, session.KAFKA_PACKAGE)
