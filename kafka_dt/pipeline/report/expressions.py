@@ -122,14 +122,19 @@ def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[
     return F.min(first).alias("first_seen"), F.max(last).alias("last_seen")
 
 
-def with_most(value: str, by: str) -> Column:
-    """Aggregate the value of the row with the largest `by`; of several the largest value, so that reports agree."""
-    return F.max_by(value, F.struct(by, value))
+def with_most(value: str, *by: str) -> Column:
+    """Aggregate the value of the row with the largest `by`; of several the largest value, so that reports agree.
+
+    Two values are of the same row if the second is with the most by the first as well:
+
+        with_most("token_id", "logins"), with_most("address", "logins", "token_id")
+    """
+    return F.max_by(value, F.struct(*by, value))
 
 
-def of_first(value: str, by: str) -> Column:
-    """Aggregate the value of the row with the smallest `by`; of several the smallest value, so that reports agree."""
-    return F.min_by(value, F.struct(by, value))
+def of_first(value: str, *by: str) -> Column:
+    """Aggregate the value of the row with the smallest `by`; of several the smallest value, as `with_most` does."""
+    return F.min_by(value, F.struct(*by, value))
 
 
 def distinct(values: Column | str) -> Column:
@@ -201,14 +206,21 @@ def _network(address: Column, ipv4_parts: int, ipv4_rest: str, ipv6_groups: int,
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    words = F.regexp_replace(F.lower(F.substring(client_id, 1, _LONGEST_NAME)), _WITH_DIGIT, "$1#")
+    words = F.regexp_replace(F.lower(shortened(client_id)), _WITH_DIGIT, "$1#")
     joined = F.regexp_replace(words, _REPEATED, "#")
     return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
 
 
 def software(name: Column) -> Column:
     """Give what a client calls its library, `unknown` if it does not."""
-    return F.coalesce(F.substring(name, 1, _LONGEST_NAME), F.lit(UNKNOWN))
+    return F.coalesce(shortened(name), F.lit(UNKNOWN))
+
+
+def shortened(name: Column) -> Column:
+    """Cut a name that a client chose; null stays null."""
+    # To count the bytes takes no time, to count the characters does.
+    is_long = F.octet_length(name) > _LONGEST_NAME
+    return F.when(is_long, F.substring(name, 1, _LONGEST_NAME)).otherwise(name)
 
 
 def _groups(ipv6: Column) -> Column:

@@ -60,6 +60,7 @@ from kafka_dt.pipeline.report.expressions import (
     login_by_token,
     of_type,
     ok,
+    shortened,
     software,
     subnet,
     went_well,
@@ -86,7 +87,7 @@ def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
         .select(
             "token_id",
             F.coalesce("created.owner", "used_by.owner").alias("owner"),
-            F.coalesce("created.requester", "used_by.requester", "used_by.owner").alias("requester"),
+            F.coalesce("created.requester", "used_by.requester", "created.owner", "used_by.owner").alias("requester"),
             F.coalesce("created.renewers", F.array().cast("array<string>")).alias("renewers"),
             F.coalesce("created.issue_time", "first_seen").alias("created_at"),
             F.col("created").isNotNull().alias("created_known"),
@@ -123,7 +124,7 @@ def _used(usage: DataFrame) -> DataFrame:
         .agg(*first_and_last(), F.sum("logins").alias("logins"))
     )
     return by_owner.groupBy("token_id").agg(
-        F.min(F.struct(F.col("who").alias("owner"), "requester")).alias("used_by"),
+        F.max(F.struct(F.col("who").alias("owner"), "requester")).alias("used_by"),
         F.min("first_seen").alias("first_login"),
         F.max("last_seen").alias("last_login"),
         F.sum("logins").alias("logins"),
@@ -149,12 +150,12 @@ def _told(events: DataFrame) -> DataFrame:
         events.where(F.col("token_id").isNotNull() & of_type(*TOKEN_EVENTS) & ~login_by_token())
         .groupBy("token_id")
         .agg(
-            F.min_by(created, F.when(ok(EventType.TOKEN_CREATED), time)).alias("created"),
+            F.min_by(created, F.when(ok(EventType.TOKEN_CREATED), F.struct(time, created))).alias("created"),
             F.min(F.when(went_well(), time)).alias("first_told"),
-            F.max_by(told_end, F.when(told_end.isNotNull(), time)).alias("expiry_time"),
+            F.max_by(told_end, F.when(told_end.isNotNull(), F.struct(time, told_end))).alias("expiry_time"),
             F.max(F.when(went_well(), F.col("max_time"))).alias("told_max_time"),
             F.min(F.when(ok(EventType.TOKEN_REMOVED), time)).alias("removed_at"),
-            F.max_by(told_end, F.when(by_request, time)).alias("requested_end"),
+            F.max_by(told_end, F.when(by_request, F.struct(time, told_end))).alias("requested_end"),
             F.max(F.when(by_request, time)).alias("last_request"),
             F.max(F.when(of_type(EventType.LOGIN), time)).alias("last_refused"),
             F.count(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("renewals"),
@@ -193,9 +194,9 @@ def logins_by_place(events: DataFrame) -> DataFrame:
             F.coalesce("owner", "principal").alias("who"),
             "requester",
             F.col("client_address").alias("address"),
-            F.col("client_software").alias("software"),
-            F.col("client_software_version").alias("software_version"),
-            F.col("client_id").alias("client"),
+            shortened(F.col("client_software")).alias("software"),
+            shortened(F.col("client_software_version")).alias("software_version"),
+            shortened(F.col("client_id")).alias("client"),
         )
         .groupBy(*_PLACE)
         .agg(*first_and_last("time", "time"), F.count("*").alias("logins"), _day_bits().alias("day_bits"))

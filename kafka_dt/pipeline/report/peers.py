@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.expressions import with_most
 from kafka_dt.pipeline.report.lives import days_of
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
 
 def first_arrivals(arrivals: DataFrame, condition: Column) -> DataFrame:
     """Keep the first arrival of each owner for which a condition holds: an owner that has another one travels."""
-    before = Window.partitionBy("who").orderBy("since").rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy("who").orderBy(F.unix_micros("since")).rangeBetween(Window.unboundedPreceding, -1)
     journeys = F.coalesce(F.sum(condition.cast("int")).over(before), F.lit(0))
     return arrivals.withColumn("journeys", journeys).where(condition & (F.col("journeys") == 0))
 
@@ -104,16 +105,14 @@ def homes_of(usage: DataFrame) -> DataFrame:
     spans = usage.groupBy("who", "zone", *ends, "day_bits").agg(F.count("*").alias("uses"))
     in_use = spans.select("who", "zone", "uses", F.explode(days_of()).alias("day"))
     there = in_use.groupBy("who", "day", "zone").agg(F.sum("uses").alias("uses"))
-    days = there.groupBy("who", "day").agg(F.max_by("zone", F.struct("uses", "zone")).alias("zone"))
+    days = there.groupBy("who", "day").agg(with_most("zone", "uses").alias("zone"))
     changed = F.lag("zone").over(Window.partitionBy("who").orderBy("day")) != F.col("zone")
     in_zone = (
         days.withColumn("changed", changed)
         .groupBy("who", "zone")
         .agg(F.count("*").alias("days"), F.count(F.when(F.col("changed"), 1)).alias("changes"))
     )
-    homes = in_zone.groupBy("who").agg(
-        F.max_by("zone", F.struct("days", "zone")).alias("home"), F.sum("changes").alias("changes")
-    )
+    homes = in_zone.groupBy("who").agg(with_most("zone", "days").alias("home"), F.sum("changes").alias("changes"))
     at_home = usage.groupBy("who", F.col("zone").alias("home")).agg(
         F.min("first_seen").alias("home_since"), F.max("last_seen").alias("home_until")
     )

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +144,26 @@ def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkS
     (finding,) = collected(found)
     assert (finding.kind, finding.severity, finding.subject) == ("busy_address", "medium", "10.0.5.7")
     assert [(each.label, each.text) for each in finding.evidence] == [("client", "etl-#")]
+
+
+def test_signs_that_have_not_begun_are_left_out_when_one_fails(made: Made, spark: SparkSession) -> None:
+    usage = made.parquet(spark, "usage")
+    seen = Observed(usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame)
+    at_once, begun = Barrier(4), []
+
+    def fails(_seen: Observed, _thresholds: BusyAddressThresholds) -> DataFrame:
+        begun.append(at_once.wait(10))
+        raise OSError("no disk")
+
+    def takes_longer(_seen: Observed, _thresholds: BusyAddressThresholds) -> DataFrame:
+        begun.append(at_once.wait(10))
+        time.sleep(0.5)
+        return usage
+
+    signs = [replace(BUSY, rule=takes_longer), replace(BUSY, rule=fails), *[replace(BUSY, rule=takes_longer)] * 6]
+    with pytest.raises(OSError, match="no disk"):
+        look_for(signs, seen)
+    assert len(begun) == 4
 
 
 def test_guesses_are_counted_by_different_ids_and_by_network_where_no_address_stands_out(made: Made) -> None:

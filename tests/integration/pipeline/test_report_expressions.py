@@ -62,6 +62,13 @@ def test_of_several_rows_with_the_most_one_is_taken_whatever_their_order(spark: 
         assert frame.agg(of_first("logins", "address").alias("of")).collect() == [(2,)]
 
 
+def test_the_second_of_two_values_is_of_the_same_row_as_the_first(spark: SparkSession) -> None:
+    rows = [("t1", "10.0.0.7", 1), ("t9", "10.0.0.1", 1)]
+    frame = spark.createDataFrame(rows, "token_id string, address string, logins int")
+    most = with_most("token_id", "logins").alias("token"), with_most("address", "logins", "token_id").alias("address")
+    assert frame.agg(*most).collect() == [("t9", "10.0.0.1")]
+
+
 def test_what_is_no_plain_address_is_a_place_all_the_same(spark: SparkSession) -> None:
     odd = ["::ffff:10.1.2.3", "fe80::1%eth0", "unknown", "host.example", None]
     assert list(_of(spark, odd).values()) == ["10.1.2.0/24", "fe80:0:0:0::/64", "unknown", "host.example", "unknown"]

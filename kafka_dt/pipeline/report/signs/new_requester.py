@@ -123,7 +123,7 @@ def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
         .agg(
             F.min("granted_at").alias("granted_at"),
             of_first("together", "granted_at").alias("granted_together"),
-            of_first("operator", "granted_at").alias("operator"),
+            of_first("operator", "granted_at", "together").alias("operator"),
         )
     )
     return new.join(first, ["owner", "requester"], "left")
@@ -146,8 +146,8 @@ def _findings(created: DataFrame) -> DataFrame:
     run = F.to_date("since")
     rows = created.groupBy("requester", "case", run.alias("day")).agg(
         of_first("token_id", "first_seen").alias("token_id"),
-        F.min_by("owner", F.struct("first_seen", "token_id")).alias("owner"),
-        F.min_by("address", F.struct("first_seen", "token_id")).alias("address"),
+        of_first("owner", "first_seen", "token_id").alias("owner"),
+        of_first("address", "first_seen", "token_id").alias("address"),
         F.min("first_seen").alias("first_seen"),
         F.max("last_seen").alias("last_seen"),
         F.count("*").alias("events"),

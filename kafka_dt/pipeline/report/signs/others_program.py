@@ -68,10 +68,9 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     named, placed = _by_name(seen.clients, thresholds), _by_place(seen, thresholds)
     new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
     libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
-    found = new.join(libraries, ["who", "software"]).withColumn(
-        "new_library", F.col("software_since") >= F.col("program_since")
-    )
-    uses = seen.usage.where(F.col("token_id").isNotNull()).join(F.broadcast(found), ["who", "software", "client"])
+    is_new = F.col("software_since") >= F.col("program_since")
+    found = seen.work("programs", new.join(libraries, ["who", "software"]).withColumn("new_library", is_new))
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(found, ["who", "software", "client"])
     is_placed = (F.col("zone") == F.col("place")) & (F.col("software_version") == F.col("release"))
     return _findings(uses.where(F.col("place").isNull() | is_placed))
 
@@ -140,7 +139,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         *first_and_last(),
         F.sum("logins").alias("events"),
         with_most("token_id", "logins").alias("token_id"),
-        with_most("address", "logins").alias("address"),
+        with_most("address", "logins", "token_id").alias("address"),
         F.count_distinct("token_id").alias("tokens"),
         F.first("others").alias("others"),
         F.first("others_logins").alias("others_logins"),

@@ -61,7 +61,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         F.min("first_seen").alias("owner_since"),
         with_most("software", "logins").alias("usual"),
         F.max("logins").alias("usual_logins"),
-        F.max_by("last_seen", F.struct("logins", "software")).alias("usual_until"),
+        with_most("last_seen", "logins", "software").alias("usual_until"),
     )
     in_order = Window.partitionBy("who").orderBy("first_seen", "software")
     is_brief = (F.col("addresses") == 1) & (F.col("last_seen") <= F.col("first_seen") + F.lit(thresholds.brief))
@@ -75,7 +75,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         & (F.col("earlier") <= thresholds.usual_libraries)
     )
     rare = libraries.withColumn("earlier", F.row_number().over(in_order) - 1).join(owners, "who").where(is_rare)
-    about = F.broadcast(rare.select("who", "software", "usual", "usual_logins", "usual_until"))
+    about = seen.work("rare", rare.select("who", "software", "usual", "usual_logins", "usual_until"))
     return _findings(by_token.join(about, ["who", "software"]), _usual_zones(by_token, about))
 
 
@@ -95,7 +95,7 @@ def _findings(uses: DataFrame, zones: DataFrame) -> DataFrame:
             *first_and_last(),
             F.sum("logins").alias("events"),
             with_most("token_id", "logins").alias("token_id"),
-            with_most("address", "logins").alias("address"),
+            with_most("address", "logins", "token_id").alias("address"),
             F.count_distinct("token_id").alias("tokens"),
             F.max("there").alias("there"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),

@@ -78,7 +78,8 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
         ~F.col("home_stays") & F.col("stays"), F.lit("a commuter among jobs")
     )
     odd = rows.withColumn("case", case).where(F.col("case").isNotNull())
-    return _findings(_with_uses(_alone(odd, seen, homes, thresholds), seen.usage))
+    alone = seen.work("visits", _alone(odd, seen, homes, thresholds))
+    return _findings(_with_uses(alone, seen.usage))
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -141,11 +142,11 @@ def _span(name: str) -> tuple[Column, Column]:
 
 def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     """Add the tokens and clients of the visits, and whether the owner had such a client elsewhere before."""
-    used = usage.join(F.broadcast(visits.select("who").distinct()), "who", "left_semi")
+    used = usage.join(visits.select("who").distinct(), "who", "left_semi")
     for name in ("software", "client"):
         since = F.min("first_seen").over(Window.partitionBy("who", name))
         used = used.withColumn(f"{name}_since", since)
-    there = used.where(F.col("token_id").isNotNull()).join(F.broadcast(visits.drop("logins")), ["who", "zone"])
+    there = used.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
     new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
     return there.withColumn("new_client", new_client)
 
@@ -155,7 +156,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         *first_and_last(),
         F.sum("logins").alias("events"),
         with_most("token_id", "logins").alias("token_id"),
-        with_most("address", "logins").alias("address"),
+        with_most("address", "logins", "token_id").alias("address"),
         F.max("new_client").alias("new_client"),
         F.max("owner_logins").alias("owner_logins"),
         F.max("owner_since").alias("owner_since"),

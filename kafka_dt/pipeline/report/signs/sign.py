@@ -15,8 +15,8 @@ Source: docs/how-to/operate.md, "Revoke"
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from inspect import getdoc, getmodule
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -180,17 +180,25 @@ def threshold(default: T, says: str) -> T:
 def look_for(signs: Iterable[Sign[Any]], seen: Observed) -> DataFrame:
     """Look for all of some signs, one at least; the columns are the fields of `Finding`.
 
-    The findings of each sign are written by themselves: Spark plans the rest of a query anew after each of its steps,
-    and one query of all signs has hundreds. `_AT_A_TIME` signs are looked for at a time, because one core plans a query
-    and the aggregates are small, so that a query by itself leaves the other cores idle.
+    The findings of each sign are written by themselves: on a cluster Spark plans the rest of a query anew after each of
+    its steps, and one query of all signs has hundreds. `_AT_A_TIME` signs are looked for at a time, because one core
+    plans a query and the aggregates are small, so that a query by itself leaves the other cores idle. What a sign
+    writes is in a folder of its own. Where a sign fails, signs that have not begun by then are left out.
     """
 
     def write(sign: Sign[Any]) -> DataFrame:
-        return seen.work(f"findings_{sign.kind}", sign.findings(seen))
+        own = replace(seen, work=lambda name, frame: seen.work(f"{sign.kind}/{name}", frame))
+        return own.work("findings", sign.findings(own))
 
-    with ThreadPoolExecutor(_AT_A_TIME) as threads:
-        each = list(threads.map(write, signs))  # where one fails, `map` drops those that have not begun
-    return reduce(DataFrame.unionByName, each)
+    threads = ThreadPoolExecutor(_AT_A_TIME)
+    try:
+        written = [threads.submit(write, sign) for sign in signs]
+        ended, _ = wait(written, return_when=FIRST_EXCEPTION)
+        for each in ended:
+            each.result()
+        return reduce(DataFrame.unionByName, (each.result() for each in written))
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def advise(why: str) -> Step:

@@ -121,7 +121,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     first = F.when(case == ALONE, 0).when(case == ANEW, 2).otherwise(1)
     cases = judged.select(*columns).unionByName(strange.select(*columns, "counts"), allowMissingColumns=True)
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
-    ranked = _not_deployed(cases, seen).withColumn("rank", F.row_number().over(of_use))
+    ranked = _not_deployed(cases, seen).withColumn("rank", F.rank().over(of_use))
     odd = seen.work("odd", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
     return _findings(odd, _habits(seen.usage, odd))
 
@@ -156,7 +156,7 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     counts = F.when(case == ALONE, F.col("wide_counts")).otherwise(F.col("zone_counts"))
     what = ("who", "wide", "zone", "software", "client")
     strange = rows.select(*what, case.alias("case"), counts.alias("counts")).where(F.col("case").isNotNull()).distinct()
-    return seen.usage.where(F.col("token_id").isNotNull()).join(F.broadcast(strange), [*what])
+    return seen.usage.where(F.col("token_id").isNotNull()).join(seen.work("strange", strange), [*what])
 
 
 def _lonely(clients: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:

@@ -88,7 +88,7 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         .join(in_one_place, "who")
     )
     returns = _returns(seen.events, candidates, thresholds)
-    first = Window.partitionBy("owner").orderBy("first_seen")
+    first = Window.partitionBy("owner").orderBy("first_seen", "token_id")
     new = returns.withColumn("rank", F.row_number().over(first)).where(
         (F.col("rank") == 1)
         & (F.col("returns") >= thresholds.returns)
@@ -99,7 +99,7 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
 
 def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
     """Give the tokens that came to a zone of the company while they were in another one."""
-    in_order = Window.partitionBy("token_id").orderBy("since")
+    in_order = Window.partitionBy("token_id").orderBy("since", "until", "zone")
     return (
         by_token.groupBy("who", "token_id", "zone")
         .agg(F.min("first_seen").alias("since"), F.max("last_seen").alias("until"))
@@ -113,7 +113,7 @@ def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
 
 def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
     """Make one row of each token with returns."""
-    of_token = Window.partitionBy("token_id").orderBy("time")
+    of_token = Window.partitionBy("token_id").orderBy("time", "address")
     logins = events.where(login_by_token()).select(
         "token_id", "time", F.coalesce("client_address", F.lit(UNKNOWN)).alias("address")
     )
