@@ -37,7 +37,7 @@ class DescribedTokens:
         """Give the entries of tokens, in their order; the layout is kio's entity type of an entry, of any version."""
         kept = self._by_layout.setdefault(layout, _Kept())
         found = EncodedArray()
-        # Kept entries are found here, with one call each: an answer has thousands.
+        # Kept entries are found here, without a call of `_encoded` for each: an answer has thousands.
         hmacs, encoded, current = kept.hmacs, kept.encoded, self._current
         async for batch in tokens:
             entries = [
