@@ -65,9 +65,8 @@ class SharedRun:
         failed = await asyncio.shield(self._next)
         if failed is not None:
             failure, traceback = failed
-            raise failure.with_traceback(
-                traceback
-            )  # each caller adds to the traceback of the work, not of other callers
+            # Each caller adds to the traceback of the work, not to those of other callers.
+            raise failure.with_traceback(traceback)
 
     async def _run_after(self, previous: asyncio.Task[_Failed | None] | None) -> _Failed | None:
         """Return what the work raised: a task that raised it would be reported once its callers are all cancelled."""

@@ -188,9 +188,9 @@ def address_key(address: Column) -> Column:
 
 def _plain(address: Column) -> Column:
     without_scope = F.substring_index(F.lower(address), "%", 1)
-    ipv4 = F.substring_index(without_scope, _MAPPED, -1)
-    # Regular expressions take most of the time where the places of a million clients are found, so there is one only.
-    return F.when(without_scope.startswith(_MAPPED) & ipv4.rlike(r"^[0-9.]+$"), ipv4).otherwise(without_scope)
+    # Regular expressions take most of the time where a million places are found: one is used where it may match only.
+    is_mapped = without_scope.startswith(_MAPPED) & without_scope.rlike(rf"^{_MAPPED}[0-9.]+$")
+    return F.when(is_mapped, F.substring_index(without_scope, ":", -1)).otherwise(without_scope)
 
 
 def _hex(number: Column, digits: int) -> Column:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import stat
-import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +21,7 @@ from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.expressions import rows_of
-from kafka_dt.pipeline.report.signs import Observed, look_for
+from kafka_dt.pipeline.report.signs import Observed, look_for, sign
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.zones import Zones
 from kafka_dt.pipeline.table import Table
@@ -146,10 +146,20 @@ def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkS
     assert [(each.label, each.text) for each in finding.evidence] == [("client", "etl-#")]
 
 
-def test_signs_that_have_not_begun_are_left_out_when_one_fails(made: Made, spark: SparkSession) -> None:
+def test_signs_that_have_not_begun_are_left_out_when_one_fails(
+    made: Made, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usage = made.parquet(spark, "usage")
     seen = Observed(usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame)
-    at_once, begun = Barrier(4), []
+    at_once, begun, left_out = Barrier(4), [], Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            left_out.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr(sign, "ThreadPoolExecutor", Pool)
 
     def fails(_seen: Observed, _thresholds: BusyAddressThresholds) -> DataFrame:
         begun.append(at_once.wait(10))
@@ -157,7 +167,7 @@ def test_signs_that_have_not_begun_are_left_out_when_one_fails(made: Made, spark
 
     def takes_longer(_seen: Observed, _thresholds: BusyAddressThresholds) -> DataFrame:
         begun.append(at_once.wait(10))
-        time.sleep(0.5)
+        left_out.wait(10)
         return usage
 
     signs = [replace(BUSY, rule=takes_longer), replace(BUSY, rule=fails), *[replace(BUSY, rule=takes_longer)] * 6]

@@ -70,8 +70,10 @@ def test_the_second_of_two_values_is_of_the_same_row_as_the_first(spark: SparkSe
 
 
 def test_what_is_no_plain_address_is_a_place_all_the_same(spark: SparkSession) -> None:
-    odd = ["::ffff:10.1.2.3", "fe80::1%eth0", "unknown", "host.example", None]
-    assert list(_of(spark, odd).values()) == ["10.1.2.0/24", "fe80:0:0:0::/64", "unknown", "host.example", "unknown"]
+    odd = ["::ffff:10.1.2.3", "fe80::1%eth0", "unknown", "host.example", "::ffff:host", None]
+    assert list(_of(spark, odd).values()) == [
+        *("10.1.2.0/24", "fe80:0:0:0::/64", "unknown", "host.example", "0:0:0:0::/64", "unknown")
+    ]
 
 
 def _of(spark: SparkSession, texts: list[str] | list[str | None]) -> dict[str | None, str]:
