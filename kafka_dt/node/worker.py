@@ -17,7 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -193,25 +193,27 @@ class Worker:
         return take_over
 
     async def stop(self) -> None:
-        """Answer the requests under way, close every connection and leave the stores."""
-        if self._credentials_ahead is not None:
-            self._credentials_ahead.close()
-        await self._ports.drain()
-        # Until now connections were served, whose tokens may have been revoked meanwhile.
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        if self._sampling is not None:
-            self._sampling.stop()
-        await self._mechanisms.close()
-        await self._stores.close()
-        await self._tokens.membership.close()
-        await self._stores.cluster.close()
-        if self._audit is not None:
-            await self._audit.close()
-        if self._spans is not None:
-            await self._spans.close()
-        self._executor.shutdown(cancel_futures=True)
+        """Answer the requests under way, close every connection and leave the stores.
+
+        An error of one part lets the others end all the same; then it is raised.
+        """
+        async with AsyncExitStack() as parts:  # which end in the reverse order
+            parts.callback(self._executor.shutdown, cancel_futures=True)
+            if self._spans is not None:
+                parts.push_async_callback(self._spans.close)
+            if self._audit is not None:
+                parts.push_async_callback(self._audit.close)
+            parts.push_async_callback(self._stores.cluster.close)
+            parts.push_async_callback(self._tokens.membership.close)
+            parts.push_async_callback(self._stores.close)
+            parts.push_async_callback(self._mechanisms.close)
+            if self._sampling is not None:
+                parts.callback(self._sampling.stop)
+            # While connections are served, tokens are revoked, so background work ends after them.
+            parts.push_async_callback(self._end_background_work)
+            parts.push_async_callback(self._ports.drain)
+            if self._credentials_ahead is not None:
+                parts.callback(self._credentials_ahead.close)
 
     def _credentials(self, salts: Salts) -> TokenCredentials:
         """Make the credentials of tokens; from now on those of new tokens are derived ahead."""
@@ -266,6 +268,11 @@ class Worker:
 
     def _repeat(self, work: Callable[[], Coroutine[Any, Any, None]], seconds: float, *, at_once: bool = False) -> None:
         self._background.append(asyncio.create_task(_repeated(work, seconds, at_once=at_once)))
+
+    async def _end_background_work(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def _remove_expired(self) -> None:
         with suppress(StoreUnavailable):
