@@ -28,7 +28,8 @@ HURRY_SHARE: Final = 0.125
 class Sink(Protocol):
     """The destination of lines. One thread calls all methods, and they may block it.
 
-    `write` raises SinkFailed; `tend` and `open` may as well, and are called again later.
+    `write`, `tend` and `open` raise SinkFailed. The first two are called again later, and then also do what `open` has
+    failed to do.
     """
 
     @property

@@ -65,15 +65,16 @@ class EventTopic:
         return f"topic {self._topic}"
 
     def open(self) -> None:
-        """Make the loop."""
-        # Its own words about every attempt to connect are for its developers; what fails is said by us, once.
+        """Let aiokafka log nothing: its words about every attempt to connect are for its developers.
+
+        What fails is said by us, once.
+        """
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-        self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_leave_behind)
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Send lines and wait until they are acknowledged."""
-        assert self._loop is not None  # noqa: S101 - `open` comes first
+        if self._loop is None:
+            self._loop = _new_loop()
         self._loop.run_until_complete(self._send(lines))
 
     def tend(self) -> float | None:
@@ -132,6 +133,15 @@ class EventTopic:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=STOP_SECONDS)
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        loop = asyncio.new_event_loop()
+    except OSError as error:  # a process has a limit of open files
+        raise SinkFailed(error.strerror or type(error).__name__) from error
+    loop.set_exception_handler(_leave_behind)
+    return loop
 
 
 def _leave_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from kafka_dt.audit.topic import BATCH_BYTES, _batches
+import asyncio
+import errno
+import os
+from contextlib import closing
+
+import pytest
+
+from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, _batches
+
+TOO_MANY_FILES = os.strerror(errno.EMFILE)
 
 
 def test_lines_are_divided_into_batches_that_are_full_or_a_single_line() -> None:
@@ -12,3 +22,18 @@ def test_lines_are_divided_into_batches_that_are_full_or_a_single_line() -> None
     assert [line for batch in batches for line in batch] == lines
     assert all(len(batch) == 1 or sum(map(len, batch)) <= BATCH_BYTES for batch in batches)
     assert len(batches) <= 10
+
+
+def no_file_left() -> asyncio.AbstractEventLoop:
+    raise OSError(errno.EMFILE, TOO_MANY_FILES)
+
+
+def test_a_topic_that_begins_when_no_file_can_be_opened_is_written_to_later() -> None:
+    with closing(EventTopic("audit", 1.0, {"bootstrap_servers": "127.0.0.1:1"})) as topic:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio, "new_event_loop", no_file_left)
+            topic.open()
+            with pytest.raises(SinkFailed, match=TOO_MANY_FILES):
+                topic.write([b"{}\n"])
+        with pytest.raises(SinkFailed, match="Unable to bootstrap"):
+            topic.write([b"{}\n"])
