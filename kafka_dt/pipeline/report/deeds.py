@@ -72,8 +72,10 @@ def of_strangers(tries: DataFrame, usage: DataFrame) -> DataFrame:
         tries: has `address` and `first_seen`.
         usage: the successful logins, as `lives.logins_by_place` makes them.
     """
-    since = usage.groupBy("address").agg(F.min("first_seen").alias("address_since"))
-    began = since.agg((F.min("address_since") + F.lit(_SETTLING)).alias("settled"))
+    began = usage.agg((F.min("first_seen") + F.lit(_SETTLING)).alias("settled"))
+    tried = tries.select("address").distinct()
+    there = usage.join(tried, "address", "left_semi")
+    since = there.groupBy("address").agg(F.min("first_seen").alias("address_since"))
     known = F.coalesce(F.col("address_since") <= F.col("first_seen"), F.lit(False))
     return (
         tries.join(since, "address", "left")

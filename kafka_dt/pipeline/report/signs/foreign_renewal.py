@@ -148,12 +148,12 @@ def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
 
 def _with_owners(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
     """Say whether it was clear who renews a token, or the tokens of its owner, when a principal first did."""
-    renewed = renewers.where(F.col("renewals") > 0)
-    owners = renewed.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
+    renewed_since = F.when(F.col("renewals") > 0, F.col("first_seen"))
+    owner_since = F.min(renewed_since).over(Window.partitionBy("owner"))
     by_others = F.col("renewals_before")
-    owner_is_known = F.col("owner_since") + F.lit(thresholds.renewal_history) < F.col("first_seen")
+    owner_is_known = owner_since + F.lit(thresholds.renewal_history) < F.col("first_seen")
     late = (by_others >= thresholds.earlier_renewals) | ((by_others > 0) & owner_is_known)
-    return renewers.join(owners, "owner", "left").withColumn("late", F.coalesce(late, F.lit(False)))
+    return renewers.withColumn("late", F.coalesce(late, F.lit(False)))
 
 
 def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:

@@ -63,10 +63,12 @@ def sprayed_passwords(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
 def _by_strangers(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     """Give the refused passwords of principals that exist, from addresses that never logged in before."""
     wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
-    at_home = seen.usage.select(F.col("who").alias("principal"), "address").distinct()
     few = F.col("deeds") <= thresholds.spray_repeats
     refused = seen.deeds.where(wrong & few & F.col("token_id").isNull() & F.col("principal").isNotNull())
-    typed = refused.join(at_home, ["principal", "address"], "left_anti")
+    tried = refused.select("principal", "address").distinct()
+    logins = seen.usage.select(F.col("who").alias("principal"), "address")
+    at_home = logins.join(tried, ["principal", "address"], "left_semi")
+    typed = seen.work("typed", refused.join(at_home, ["principal", "address"], "left_anti"))
     return of_strangers(typed, seen.usage).withColumns({"everywhere": F.lit(True), "tries": F.col("deeds")})
 
 

@@ -109,9 +109,12 @@ def _with_past(attempts: DataFrame, usage: DataFrame) -> DataFrame:
     """Add what the owner did at each address and in its zone: with this token, with others, and without one."""
     used = usage.withColumnRenamed("who", "owner").join(attempts.select("owner").distinct(), "owner", "left_semi")
     credential = F.coalesce("token_id", F.lit(""))
-    began = used.groupBy("token_id").agg(of_first("zone", "first_seen").alias("began_in"))
+    of_tokens = used.join(attempts.select("token_id").distinct(), "token_id", "left_semi")
+    began = of_tokens.groupBy("token_id").agg(of_first("zone", "first_seen").alias("began_in"))
     since = used.groupBy("owner").agg(F.min("first_seen").alias("owner_since"))
-    machines = used.select("owner", "address", F.lit(True).alias("used_here")).distinct()
+    tried = attempts.select("owner", "address").distinct()
+    there = used.join(tried, ["owner", "address"], "left_semi")
+    machines = there.select("owner", "address", F.lit(True).alias("used_here")).distinct()
     in_zone = used.groupBy("owner", "zone").agg(
         F.min(credential).alias("one_credential"), F.max(credential).alias("other_credential")
     )
