@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 FLUSH_S: Final = 5.0
 """How long an upstream that is left may take for what was written to it."""
 ANSWER_S: Final = 30.0
-"""How long an upstream that is left may take for an answer that audit events are made of."""
+"""How long an upstream may take for an answer that audit events are made of. While one is due, the client is not read,
+so that its end is not seen."""
 
 
 class UpstreamSide:
@@ -121,14 +122,17 @@ class UpstreamSide:
             correlation_id: of the request.
 
         Raises:
-            EOFError: the connection has ended before.
+            EOFError: the connection has ended before, or the answer has not come in time.
         """
         if self.link is None:
             raise EOFError
         self.asking = True
         self._frequent.to_cluster_bytes += len(request)
         try:
-            return await self._exchange(self.link, long=True)(correlation_id, request)
+            async with asyncio.timeout(ANSWER_S):
+                return await self._exchange(self.link, long=True)(correlation_id, request)
+        except TimeoutError:
+            raise EOFError from None
         finally:
             self.asking = False
             if self._left:
@@ -254,7 +258,6 @@ class UpstreamSide:
         if not self._left:
             self._left = True
             self.resume_reading()
-            self._loop.call_later(ANSWER_S, self._give_up_own_answer)
 
     def _give_up_own_answer(self) -> bool:
         """Let a login that waits for an answer fail, since none can come any more; say whether there is one."""

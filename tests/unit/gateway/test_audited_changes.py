@@ -330,6 +330,19 @@ async def test_a_cluster_that_never_answers_a_client_that_has_gone_is_left(
     assert event["reason"] == "REQUEST_TIMED_OUT"
 
 
+async def test_a_cluster_that_never_answers_a_client_that_waits_is_left(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream_side, "ANSWER_S", 0.0)
+    upstream = await client.create("a")
+    await turns()
+    assert upstream.aborted
+    (event,) = client.events()
+    assert event["reason"] == "REQUEST_TIMED_OUT"
+    assert client.received == b""
+    assert client.shell.transport.closed
+
+
 async def test_a_version_that_is_not_known_here_goes_nowhere(client: Client) -> None:
     client.shell.send(request(CREATE, 1, version=4))
     upstream = await client.shell.upstream()
