@@ -128,6 +128,7 @@ class Forwarding:
         )
         self._deadline: asyncio.TimerHandle | None = None
         self._eof = False
+        self._lost = False
         self._routing = False
         self._route_scheduled = False
 
@@ -208,7 +209,8 @@ class Forwarding:
     def closing(self) -> None:
         """Write what is left to be written upstream, and leave the client its time."""
         self.upstream.leave()
-        self._abort_in(GOODBYE_S)
+        if not self._lost:  # the end of a failed login waits, and its client may not
+            self._abort_in(GOODBYE_S)
 
     def aborting(self) -> None:
         """Leave the upstream without writing what has not been written."""
@@ -221,6 +223,7 @@ class Forwarding:
 
     def lost(self) -> None:
         """End the other side as well."""
+        self._lost = True
         self.upstream.leave()
         if self._relay is not None:
             self._relay.lost()

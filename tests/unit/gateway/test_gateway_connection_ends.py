@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +24,7 @@ from kafka_dt.tokens import Principal
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import PLAIN
 from tests.support.server.fake_gateway import JOIN_GROUP, FakeUpstream, GatewayShell, answer, produce, request
-from tests.support.server.fake_transport import NOW, FakeLogin, listener, turns
+from tests.support.server.fake_transport import FAILED_LOGIN_DELAY_MS, NOW, FakeLogin, listener, turns
 from tests.support.server.parts import admission
 
 SASL = listener(SecurityProtocol.SASL_PLAINTEXT)
@@ -421,3 +423,15 @@ async def test_draining_closes_at_once_what_waits_for_nothing() -> None:
     shell = GatewayShell()
     shell.connection.finish()
     assert shell.transport.closed
+
+
+async def test_a_failed_login_whose_client_has_left_is_forgotten_after_its_delay() -> None:
+    shell = GatewayShell(listener=SASL)
+    shell.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    shell.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\0alice\0wrong")
+    shell.transport.abort()
+    kept = weakref.ref(shell.connection)
+    del shell
+    await asyncio.sleep(2 * FAILED_LOGIN_DELAY_MS / 1000)
+    gc.collect()
+    assert kept() is None
