@@ -146,11 +146,12 @@ class Forwarding:
 
     @property
     def held_bytes(self) -> int:
-        """How much waits for the client.
+        """How much waits of the client.
 
-        A piece that waits to be forwarded is not counted: no more than a socket's buffer, and not the client's fault.
+        A piece that the cluster does not take now is not counted: no more than a socket's buffer, and not the client's
+        fault.
         """
-        waiting = self._requests.buffered if self._connection.reading.wanted else 0
+        waiting = 0 if self.upstream.full or self.upstream.task is not None else self._requests.buffered
         return waiting if self._kept is None else waiting + len(self._kept.received)
 
     @property

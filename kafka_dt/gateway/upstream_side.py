@@ -153,8 +153,8 @@ class UpstreamSide:
             self.link.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take again what comes."""
-        if self.link is not None:
+        """Take again what comes, as soon as a long answer that has come is rewritten."""
+        if self.link is not None and not self.answers.at_work:
             self.link.resume_reading()
 
     def log_in_again_if_due(self) -> bool:
@@ -213,9 +213,16 @@ class UpstreamSide:
             # A client that waits for answers is idle only while none come. The gateway's own logins, which repeat on an
             # unused connection too, do not count as use.
             connection.last_received = self._loop.time()
+        self.answers.receive_data(data)
+        if not self.answers.at_work:
+            self._pass_on_answers()
+
+    def _pass_on_answers(self) -> None:
+        """Give the client what has come for it; a long answer in parts, so that others have their turn."""
+        connection = self._connection
         pieces: list[bytes] = []
         try:
-            self._take_answers(data, pieces)
+            self._take_answers(pieces)
         except RemoteProtocolError as error:
             self._give_up_own_answer()
             connection.write(pieces)
@@ -224,7 +231,18 @@ class UpstreamSide:
             connection.fail(error)
         else:
             connection.write(pieces)
-            self._answered()
+            connection.reading.collected(self.answers.buffered)
+            if self.answers.at_work:
+                self.pause_reading()
+                self._loop.call_soon(self._work_on)
+            else:
+                self._answered()
+
+    def _work_on(self) -> None:
+        if not self._connection.closing:
+            self._pass_on_answers()
+            if self._connection.writable:
+                self.resume_reading()
 
     def upstream_full(self) -> None:
         """Take nothing of the client while the upstream does not read."""
@@ -244,10 +262,9 @@ class UpstreamSide:
         elif not self._connection.closing:
             self._connection.end(ConnectionClosed(f"the upstream broker has gone: {reason}"))
 
-    def _take_answers(self, data: bytes, pieces: list[bytes]) -> None:
+    def _take_answers(self, pieces: list[bytes]) -> None:
         """Add what the client is to get to some pieces."""
         answers = self.answers
-        answers.receive_data(data)
         while (piece := answers.next()) is not None:
             if isinstance(piece, Forward):
                 pieces.append(piece.data)

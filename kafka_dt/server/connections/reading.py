@@ -30,6 +30,8 @@ class Reading:
         self.give_up = give_up
         self._transport: asyncio.Transport | None = None
         self._starved = False
+        self._unread = 0
+        self._collected = 0
 
     def begin(self, transport: asyncio.Transport) -> None:
         """Take the socket, which is read already."""
@@ -73,13 +75,26 @@ class Reading:
     def client_reads_not(self, unsent: int) -> None:
         """Count the bytes that wait for the client, `unsent` of them in the protocol's machine, if they are many."""
         if self._transport is not None:
-            size = self._transport.get_write_buffer_size() + unsent
-            if size > LONG_ANSWER_BYTES:
-                self._memory.unread(self, size)
+            self._unread = self._transport.get_write_buffer_size() + unsent
+            self._count_answers()
 
     def client_reads(self) -> None:
-        """Count nothing any more: the client has read it."""
-        self._memory.read(self)
+        """Count them no more: the client has read them."""
+        self._unread = 0
+        self._count_answers()
+
+    def collected(self, size: int) -> None:
+        """Count the bytes of an answer that the client gets as soon as all of it is there, if they are many."""
+        if size != self._collected:
+            self._collected = size
+            self._count_answers()
+
+    def _count_answers(self) -> None:
+        size = self._unread + self._collected
+        if size > LONG_ANSWER_BYTES:
+            self._memory.unread(self, size)
+        else:
+            self._memory.read(self)
 
     def end(self) -> None:
         """Forget all that was held; nothing is counted any more."""

@@ -5,8 +5,9 @@ itself; it feeds `receive_data` and calls `next` until it gives None. A `Forward
 answer's treatment follows from its API and version:
 
 - without addresses it is passed on in the pieces that it comes in;
-- with addresses it is collected and rewritten;
-- with addresses behind records (Fetch) it is collected if it is short, else passed on, and its end rewritten in place.
+- with addresses it is collected and rewritten, a long one in parts (`at_work`);
+- with addresses at its end (Fetch, Produce) it is collected if it is short, else passed on, and its end rewritten in
+  place.
 
 Kafka answers the requests of a connection in order. If an upstream breaks the order, or sends an answer without a
 request, one request's answer could be taken for another's: that raises, and the caller has to close the connection.
@@ -19,6 +20,7 @@ Source: Kafka protocol guide, "Common Request and Response Structure"; KIP-951 (
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from functools import lru_cache
@@ -32,14 +34,14 @@ from kafka_dt_protocol.errors import (
     UnexpectedAnswer,
     UnsupportedVersion,
 )
-from kafka_dt_protocol.rewriting.node_addresses import Advertise, carries_addresses, has_records, known_versions
-from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, Shapes, rewrite
+from kafka_dt_protocol.rewriting.node_addresses import Advertise, carries_addresses, ends_with_endpoints, known_versions
+from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, Shapes, rewrite, rewriting
 from kafka_dt_protocol.rewriting.request_stream import RequestStart
 from kafka_dt_protocol.wire.chunks import Chunks
 from kafka_dt_protocol.wire.frames import frame
 
 COLLECT_BYTES: Final = 64 * 1024
-"""An answer with records is collected up to this length: then its addresses are rewritten whatever their length."""
+"""An answer is collected up to this length and rewritten at once, addresses at its end whatever their length."""
 MAX_COLLECTED_BYTES: Final = 100 * 1024 * 1024
 """The longest answer that is collected, records and logins excepted; Metadata of a million partitions is half of it."""
 MAX_OWN_BYTES: Final = 512 * 1024
@@ -78,7 +80,7 @@ class AnswerStream:
         advertise: gives the address by which this client reaches a node of the upstream.
     """
 
-    __slots__ = ("_advertise", "_at_end", "_chunks", "_due", "_left", "_shapes", "_unwritten", "_whole")
+    __slots__ = ("_advertise", "_at_end", "_chunks", "_due", "_left", "_shapes", "_unwritten", "_whole", "_work")
 
     def __init__(self, advertise: Advertise) -> None:
         self._advertise = advertise
@@ -89,6 +91,7 @@ class AnswerStream:
         self._at_end: AddressesAtEnd | None = None
         self._unwritten = 0  # of an answer whose end is rewritten, the bytes that the client is still to get
         self._whole = 0  # of an answer that is collected, the bytes of its frame
+        self._work: _LongWork | None = None  # the rewriting of it, if it is long
 
     @property
     def outstanding(self) -> int:
@@ -98,7 +101,12 @@ class AnswerStream:
     @property
     def buffered(self) -> int:
         """How many bytes have arrived that `next` has not given, nor put aside to rewrite the end of an answer."""
-        return self._chunks.size
+        return self._chunks.size if self._work is None else self._chunks.size + len(self._work.content)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether `next` has given None though it needs no more bytes; call it again when others had their turn."""
+        return self._work is not None
 
     def expect(self, start: RequestStart) -> None:
         """Note that a request has been forwarded; one that is not answered is nothing to wait for.
@@ -129,7 +137,7 @@ class AnswerStream:
         self._chunks.append(data)
 
     def next(self) -> Forward | OwnAnswer | None:
-        """Give the next bytes for the client, or the next answer to us, or None until more has arrived.
+        """Give the next bytes for the client, or the next answer to us, or None until more has arrived, or `at_work`.
 
         Raises:
             UnexpectedAnswer: it is not the answer that is due.
@@ -204,22 +212,54 @@ class AnswerStream:
         return data
 
     def _collected(self) -> Forward | OwnAnswer | None:
+        if self._work is not None:
+            return self._worked(self._work)
         whole = self._whole
         if self._chunks.size < whole:
             return None
-        self._whole = 0
-        due = self._due.popleft()
+        due = self._due[0]
         answer = self._chunks.take_exactly(whole)
         content = answer[_LENGTH.size :]
         if due.treatment in (_Treatment.OWN, _Treatment.OWN_LONG):
+            self._given()
             return OwnAnswer(content)
+        if len(content) > COLLECT_BYTES:
+            self._work = _LongWork(content, rewriting(due.api_key, due.api_version, content, self._advertise))
+            return self._worked(self._work)
+        self._given()
+        return Forward(self._rewritten(due, answer, content))
+
+    def _rewritten(self, due: _Due, answer: bytes, content: bytes) -> bytes:
+        """Rewrite a short answer at once; gives its frame."""
         if self._shapes.recognises(due.api_key, due.api_version, content):
-            return Forward(answer)
+            return answer
         rewritten = rewrite(due.api_key, due.api_version, content, self._advertise)
         if rewritten is not content:
-            return Forward(frame(rewritten))
+            return frame(rewritten)
         self._shapes.learn(due.api_key, due.api_version, content)
-        return Forward(answer)
+        return answer
+
+    def _worked(self, work: _LongWork) -> Forward | None:
+        """Go on rewriting a long answer."""
+        try:
+            work.rewriting.send(None)
+        except StopIteration as done:
+            self._work = None
+            self._given()
+            return Forward(frame(done.value))
+        return None
+
+    def _given(self) -> None:
+        """Take note that an answer that was collected is dealt with."""
+        self._whole = 0
+        self._due.popleft()
+
+
+class _LongWork(NamedTuple):
+    """A long answer that is being rewritten."""
+
+    content: bytes
+    rewriting: Generator[None, None, bytes]
 
 
 class _Treatment(IntEnum):
@@ -258,7 +298,7 @@ def _treatment(api_key: int, api_version: int) -> _Treatment:
         raise UnsupportedVersion(api_key, api_version)
     if not carries_addresses(api_key, api_version):
         return _Treatment.PASS_ON
-    return _Treatment.REWRITE_END if has_records(api_key, api_version) else _Treatment.REWRITE
+    return _Treatment.REWRITE_END if ends_with_endpoints(api_key, api_version) else _Treatment.REWRITE
 
 
 def _judge(length: int, due: _Due) -> None:

@@ -52,6 +52,9 @@ FIRST_VERSIONS: Final[Mapping[int, int]] = MappingProxyType(
 """API key -> the first version whose answers carry addresses of nodes that clients connect to; all later ones do."""
 
 _FENCED: Final = "is_fenced"
+_ENDPOINTS: Final = "node_endpoints"
+_EARLY: Final = "it ends early"
+_NO_UTF8: Final = "text that is not UTF-8"
 _NODES: Final = (("node_id", "host", "port"), ("broker_id", "host", "port"))
 """How the fields of a node are called."""
 
@@ -79,8 +82,8 @@ class NodesPlace:
     flexible: bool
     at_the_end: bool
     """Nothing but tagged fields stands behind the nodes."""
-    behind_records: bool
-    """The fields before the nodes hold records, so that the answer may be long."""
+    endpoints: bool
+    """The nodes are the addresses of leaders that the answer tells of (KIP-951): it is of use without them."""
 
 
 def carries_addresses(api_key: int, api_version: int) -> bool:
@@ -104,13 +107,16 @@ def known_versions(api_key: int) -> range | None:
     return range(0 if lowest < first else lowest, max(versions) + 1)
 
 
-def has_records(api_key: int, api_version: int) -> bool:
-    """Tell whether an answer has addresses behind records, so that a long one is to be streamed (`AddressesAtEnd`).
+def ends_with_endpoints(api_key: int, api_version: int) -> bool:
+    """Tell whether an answer ends with endpoints of leaders, so that a long one is to be streamed (`AddressesAtEnd`).
 
     Raises:
         UnsupportedVersion: the answer carries addresses, in a layout that is not known.
     """
-    return carries_addresses(api_key, api_version) and place_of(api_key, api_version).behind_records
+    if not carries_addresses(api_key, api_version):
+        return False
+    place = place_of(api_key, api_version)
+    return place.at_the_end and place.endpoints
 
 
 @cache
@@ -138,7 +144,7 @@ def place_of(api_key: int, api_version: int) -> NodesPlace:
         to_fenced=_to_fenced(behind),
         flexible=body.flexible,
         at_the_end=body.flexible and (array is body.plain[-1] or array in body.tagged),
-        behind_records=any(map(_holds_records, ahead)),
+        endpoints=array is not None and array.name == _ENDPOINTS,
     )
 
 
@@ -170,13 +176,6 @@ def _to_fenced(fields: tuple[FieldLayout, ...]) -> Program | None:
 def _names_side_by_side(layout: EntityLayout) -> Iterator[tuple[str, ...]]:
     names = [field.name for field in layout.plain]
     return zip(names, names[1:], names[2:], strict=False)
-
-
-def _holds_records(field: FieldLayout) -> bool:
-    if field.entity is None:
-        return field.kafka_type == "records"
-    layout = entity_layout(field.entity)
-    return any(map(_holds_records, (*layout.plain, *layout.tagged)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,21 +238,27 @@ def find_nodes(place: NodesPlace, buffer: bytes, offset: int) -> Nodes:
         others, end = _read_tagged_fields(buffer, end) if place.at_the_end else ((), end)
         return Nodes(nodes, None, others, end)
     except ENDS_EARLY:
-        raise MalformedMessage("it ends early") from None
+        raise MalformedMessage(_EARLY) from None
     except UnicodeDecodeError:
-        raise MalformedMessage("text that is not UTF-8") from None
+        raise MalformedMessage(_NO_UTF8) from None
 
 
-def new_addresses(place: NodesPlace, nodes: tuple[Node, ...], advertise: Advertise) -> list[bytes | None]:
-    """Give for each node its host and port as they are to stand on the wire; None where they stay as they are.
+def each_node(place: NodesPlace, buffer: bytes, offset: int) -> Iterator[Node]:
+    """Read the nodes that stand in an answer or in an array of it, one by one; else it is as `find_nodes`."""
+    try:
+        yield from _each(place, buffer, *_count(place, buffer, offset))
+    except ENDS_EARLY:
+        raise MalformedMessage(_EARLY) from None
+    except UnicodeDecodeError:
+        raise MalformedMessage(_NO_UTF8) from None
+
+
+def new_address(place: NodesPlace, node: Node, advertise: Advertise) -> bytes | None:
+    """Give a node's host and port as they are to stand on the wire; None if they stay as they are.
 
     Raises:
         LocalProtocolError: what was advertised does not fit the wire.
     """
-    return [_new_address(place, node, advertise) for node in nodes]
-
-
-def _new_address(place: NodesPlace, node: Node, advertise: Advertise) -> bytes | None:
     if node.node_id < 0 or not node.host or node.port <= 0 or node.fenced:
         return None
     host, port = advertise(node.node_id, node.host, node.port)
@@ -283,16 +288,21 @@ def _nodes_in_tagged_field(place: NodesPlace, buffer: bytes, offset: int) -> Nod
 
 
 def _read_nodes(place: NodesPlace, buffer: bytes, offset: int) -> tuple[tuple[Node, ...], int]:
-    if place.read_count is None:
-        node = _read_node(place, buffer, offset)
-        return (node,), node.end
-    count, offset = place.read_count(buffer, offset)
-    nodes: list[Node] = []
+    count, offset = _count(place, buffer, offset)
+    nodes = tuple(_each(place, buffer, count, offset))
+    return nodes, nodes[-1].end if nodes else offset
+
+
+def _count(place: NodesPlace, buffer: bytes, offset: int) -> tuple[int, int]:
+    """Say how many nodes there are, and the offset of the first."""
+    return (1, offset) if place.read_count is None else place.read_count(buffer, offset)
+
+
+def _each(place: NodesPlace, buffer: bytes, count: int, offset: int) -> Iterator[Node]:
     for _ in range(count):
         node = _read_node(place, buffer, offset)
         offset = node.end
-        nodes.append(node)
-    return tuple(nodes), offset
+        yield node
 
 
 def _read_node(place: NodesPlace, buffer: bytes, start: int) -> Node:

@@ -1,15 +1,15 @@
 """Replace the addresses in answers; all other bytes stay as they are.
 
-- `rewrite` takes an answer that has arrived whole. Nothing is decoded and encoded again, so that unknown tagged fields,
-  their order and every other liberty of the wire format come through.
+- `rewrite` takes an answer that has arrived whole; `rewriting` does so in parts. Nothing is decoded and encoded again,
+  so that unknown tagged fields, their order and every other liberty of the wire format come through.
 - `Shapes` recognises answers without addresses by the few bytes that say so. Hardly any answer to a Produce tells of a
   new leader. An answer of the same length that has the same lengths and counts at the same places has no addresses
   either. That is one comparison, however many partitions the answer tells of.
-- `AddressesAtEnd` takes a long answer while it arrives: records, with addresses behind them. All that comes before the
-  addresses goes on at once. The end is collected and goes on in as many bytes (`fit`), since the length of the answer
-  has been sent long before. If the new addresses are shorter, a tagged field of zeros takes up the room that is left;
-  if they are longer, the last nodes are left out. A reader skips a tagged field that it does not know (KIP-482), and a
-  client that finds no endpoint for a new leader asks Metadata (KIP-951).
+- `AddressesAtEnd` takes a long answer while it arrives: records or partitions, with addresses behind them. All that
+  comes before the addresses goes on at once. The end is collected and goes on in as many bytes (`fit`), since the
+  length of the answer has been sent long before. If the new addresses are shorter, a tagged field of zeros takes up the
+  room that is left; if they are longer, the last nodes are left out. A reader skips a tagged field that it does not
+  know (KIP-482), and a client that finds no endpoint for a new leader asks Metadata (KIP-951).
 
 Limits: beside the chunk that was just received, `AddressesAtEnd` holds `MAX_TAIL_BYTES`.
 
@@ -19,14 +19,24 @@ Source: KIP-482, KIP-932, KIP-951; org.apache.kafka.clients.Metadata.updateParti
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses import Advertise, Nodes, NodesPlace, find_nodes, new_addresses, place_of
+from kafka_dt_protocol.rewriting.node_addresses import (
+    Advertise,
+    Nodes,
+    NodesPlace,
+    each_node,
+    find_nodes,
+    new_address,
+    place_of,
+)
 from kafka_dt_protocol.rewriting.skipping import OverBytes, Walk, skip
 from kafka_dt_protocol.wire.encoding import encode_varint
 
+NODES_IN_A_ROW: Final = 500
+"""How many nodes are looked at in a row, which takes some milliseconds."""
 MAX_TAIL_BYTES: Final = 1024 * 1024
 """The endpoints of some ten thousand brokers."""
 MAX_CONTENT_BYTES: Final = 512
@@ -54,24 +64,50 @@ def rewrite(api_key: int, api_version: int, content: bytes, advertise: Advertise
         UnsupportedVersion: the layout of this version is not known; no client has been offered it.
         LocalProtocolError: what was advertised does not fit the wire.
     """
+    work = rewriting(api_key, api_version, content, advertise)
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return bytes(done.value)
+
+
+def rewriting(api_key: int, api_version: int, content: bytes, advertise: Advertise) -> Generator[None, None, bytes]:
+    """Do as `rewrite`, and stop after every `NODES_IN_A_ROW` nodes: of coordinators a client may ask for a million."""
     place = place_of(api_key, api_version)
-    found = find_nodes(place, content, skip(place.head, content, 0))
-    addresses = new_addresses(place, found.nodes, advertise)
-    if not any(addresses):
+    offset = skip(place.head, content, 0)
+    if place.tag is not None:
+        return _with_field(content, place, find_nodes(place, content, offset), advertise)
+    pieces = bytearray()
+    done = 0
+    for number, node in enumerate(each_node(place, content, offset), start=1):
+        address = new_address(place, node, advertise)
+        if address is not None:
+            pieces += content[done : node.address]
+            pieces += address
+            done = node.address_end
+        if number % NODES_IN_A_ROW == 0:
+            yield
+    if not done:
         return content
-    return _spliced(content, found, addresses)
+    pieces += content[done:]
+    return bytes(pieces)
 
 
-def _spliced(content: bytes, found: Nodes, addresses: list[bytes | None]) -> bytes:
-    pieces: list[bytes] = []
+def _with_field(content: bytes, place: NodesPlace, found: Nodes, advertise: Advertise) -> bytes:
+    """Replace the addresses in the tagged field, if there is one."""
     field = found.field
-    done = field.content if field is not None else 0
-    for node, address in zip(found.nodes, addresses, strict=True):
+    if field is None:
+        return content
+    pieces: list[bytes] = []
+    done = field.content
+    for node in found.nodes:
+        address = new_address(place, node, advertise)
         if address is not None:
             pieces += content[done : node.address], address
             done = node.address_end
-    if field is None:
-        return b"".join((*pieces, content[done:]))
+    if not pieces:
+        return content
     inside = b"".join((*pieces, content[done : field.end]))
     return b"".join((content[: field.size], encode_varint(len(inside)), inside, content[field.end :]))
 
@@ -119,7 +155,7 @@ class AddressesAtEnd:
     """One answer with addresses behind its records.
 
     Args:
-        api_key: of the request that it answers; `has_records` is true of it.
+        api_key: of the request that it answers; `ends_with_endpoints` is true of it.
         api_version: of that request.
         length: bytes of the content of the answer's frame.
         advertise: tells how this client reaches a node.
@@ -210,7 +246,7 @@ def fit(place: NodesPlace, tail: bytes, advertise: Advertise) -> bytes:
         LocalProtocolError: what was advertised does not fit the wire.
     """
     found = find_nodes(place, tail, 0)
-    addresses = new_addresses(place, found.nodes, advertise)
+    addresses = [new_address(place, node, advertise) for node in found.nodes]
     if not any(addresses):
         return tail
     ending = _Ending(place, tail, found, addresses)

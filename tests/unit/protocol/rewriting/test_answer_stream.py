@@ -34,12 +34,14 @@ from kafka_dt_protocol.rewriting.answer_stream import (
     OwnAnswer,
 )
 from kafka_dt_protocol.rewriting.node_addresses import known_versions
+from kafka_dt_protocol.rewriting.replacing import NODES_IN_A_ROW, rewrite
 from kafka_dt_protocol.rewriting.request_stream import RequestStart
 from kafka_dt_protocol.wire.decoding import decode
 from kafka_dt_protocol.wire.encoding import encode
 from kafka_dt_protocol.wire.frames import FrameSplitter, frame
 
-PRODUCE, FETCH, METADATA, HEARTBEAT, NOBODY_KNOWS = 0, 1, 3, 12, 999
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, HEARTBEAT, NOBODY_KNOWS = 0, 1, 3, 10, 12, 999
+PRODUCE_VERSION, FIND_COORDINATOR_VERSION = 11, 6
 FETCH_VERSION, METADATA_VERSION = 16, 12
 ID = 7
 HERE = ("gateway.example", 19092)
@@ -107,6 +109,23 @@ def expecting(*starts: RequestStart) -> AnswerStream:
     for each in starts:
         stream.expect(each)
     return stream
+
+
+@cache
+def coordinators(count: int, correlation_id: int = ID) -> bytes:
+    kinds = entities_of(FIND_COORDINATOR, FIND_COORDINATOR_VERSION)
+    node = {"node_id": 1, "host": "kafka-1.internal", "port": 9092}
+    coordinator = build(kinds.Coordinator, key="g", **node, error_code=0, error_message=None)
+    answer = build(kinds.FindCoordinatorResponse, throttle_time=NOWHERE, coordinators=(coordinator,) * count)
+    return content_of(answer, correlation_id)
+
+
+@cache
+def produced(partitions: int) -> bytes:
+    kinds = entities_of(PRODUCE, PRODUCE_VERSION)
+    partition = build(kinds.PartitionProduceResponse, index=1, error_code=3, base_offset=-1, record_errors=())
+    topic = build(kinds.TopicProduceResponse, name="t", partition_responses=(partition,) * partitions)
+    return content_of(build(kinds.ProduceResponse, responses=(topic,), throttle_time=NOWHERE))
 
 
 def drain(stream: AnswerStream) -> list[Forward | OwnAnswer]:
@@ -405,3 +424,40 @@ def test_a_request_whose_answer_might_hold_addresses_nobody_knows_of_is_refused(
     with pytest.raises(UnsupportedVersion):
         stream.expect(start(METADATA, known.stop, answered=answered))
     assert stream.outstanding == 0
+
+
+def test_many_coordinators_are_rewritten_in_parts_and_what_comes_behind_them_waits() -> None:
+    count = 20 * NODES_IN_A_ROW
+    stream = expecting(start(FIND_COORDINATOR, FIND_COORDINATOR_VERSION), start(HEARTBEAT))
+    content = coordinators(count)
+    stream.receive_data(frame(content) + frame(plain(b"next")))
+    parts = 0
+    while not (given := drain(stream)):
+        assert stream.at_work
+        assert (stream.outstanding, stream.buffered) == (2, len(content) + len(frame(plain(b"next"))))
+        parts += 1
+    assert parts >= count // NODES_IN_A_ROW
+    assert [each.data for each in given if isinstance(each, Forward)] == [
+        frame(rewrite(FIND_COORDINATOR, FIND_COORDINATOR_VERSION, content, advertise)),
+        frame(plain(b"next")),
+    ]
+    assert (stream.at_work, stream.outstanding, stream.buffered) == (False, 0, 0)
+
+
+def test_many_coordinators_that_end_early_are_malformed_when_that_is_seen() -> None:
+    stream = expecting(start(FIND_COORDINATOR, FIND_COORDINATOR_VERSION))
+    stream.receive_data(frame(coordinators(20 * NODES_IN_A_ROW)[:-20]))
+    assert drain(stream) == []
+    with pytest.raises(MalformedMessage, match="ends early"):
+        list(iter(lambda: stream.next() or stream.at_work, False))
+
+
+def test_a_long_answer_about_many_partitions_is_passed_on_as_it_comes() -> None:
+    content = frame(produced(10_000))
+    stream = expecting(start(PRODUCE, PRODUCE_VERSION))
+    begun = b""
+    for offset in range(0, len(content), COLLECT_BYTES):
+        stream.receive_data(content[offset : offset + COLLECT_BYTES])
+        begun += forwarded(stream)
+        assert len(begun) >= offset
+    assert begun == content

@@ -11,7 +11,7 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity
 
 from kafka_dt_protocol.errors import UnsupportedVersion
-from kafka_dt_protocol.rewriting.node_addresses import carries_addresses, has_records, known_versions
+from kafka_dt_protocol.rewriting.node_addresses import carries_addresses, ends_with_endpoints, known_versions
 from kafka_dt_protocol.rewriting.replacing import AddressesAtEnd, rewrite
 from kafka_dt_protocol.wire.layout import entity_layout
 from tests.support.protocol.kio_entities import entity_id
@@ -117,13 +117,14 @@ def test_of_an_api_of_the_future_nothing_is_known() -> None:
     assert known_versions(9999) is None
 
 
-def test_fetch_and_share_fetch_have_addresses_behind_records() -> None:
-    streamed = [(kind.__api_key__, kind.__version__) for kind in RESPONSE_TYPES if known_to_have_records(kind)]
-    assert sorted(streamed) == [(1, 16), (1, 17), (1, 18), (78, 1), (78, 2)]
+def test_answers_about_partitions_end_with_endpoints_of_leaders() -> None:
+    streamed = [(kind.__api_key__, kind.__version__) for kind in RESPONSE_TYPES if known_to_end_with_endpoints(kind)]
+    produce, fetch = [(0, version) for version in range(10, 14)], [(1, version) for version in range(16, 19)]
+    assert sorted(streamed) == [*produce, *fetch, (78, 1), (78, 2), (79, 1), (79, 2)]
 
 
-def known_to_have_records(entity_type: type[Any]) -> bool:
-    return has_records(entity_type.__api_key__, entity_type.__version__)
+def known_to_end_with_endpoints(entity_type: type[Any]) -> bool:
+    return ends_with_endpoints(entity_type.__api_key__, entity_type.__version__)
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(1, 99), (3, 99), (78, 0)])
@@ -134,4 +135,4 @@ def test_an_answer_with_addresses_in_an_unknown_layout_does_not_pass(api_key: in
     with pytest.raises(UnsupportedVersion):
         AddressesAtEnd(api_key, version, 100, lambda *_: ("gateway", 1))
     with pytest.raises(UnsupportedVersion):
-        has_records(api_key, version)
+        ends_with_endpoints(api_key, version)

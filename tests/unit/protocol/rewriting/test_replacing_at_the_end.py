@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse
 
 from kafka_dt_protocol.errors import LocalProtocolError, MalformedMessage
-from kafka_dt_protocol.rewriting.node_addresses import Advertise, has_records
+from kafka_dt_protocol.rewriting.node_addresses import Advertise, ends_with_endpoints
 from kafka_dt_protocol.rewriting.replacing import MAX_TAIL_BYTES, AddressesAtEnd, rewrite
 from tests.support.protocol.kio_entities import rich
 from tests.unit.protocol.rewriting.node_answers import (
@@ -27,7 +27,7 @@ from tests.unit.protocol.rewriting.node_answers import (
     to,
 )
 
-STREAMED = [(api_key, version) for api_key, version in CARRIERS if has_records(api_key, version)]
+STREAMED = [(api_key, version) for api_key, version in CARRIERS if ends_with_endpoints(api_key, version)]
 every_version = pytest.mark.parametrize(("api_key", "version"), STREAMED)
 FETCH, SHARE_FETCH = 1, 78
 
