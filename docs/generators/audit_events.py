@@ -130,9 +130,9 @@ A [gateway](how-to/gateway.md) records its logins, the requests about tokens, an
 that it forwards. All other forwarded requests are in the cluster's own audit log only.
 
 The events of a forwarded change tell what the cluster answered, entry by entry; the client gets the cluster's answer
-unchanged. If a client goes away, the gateway waits for the answer, up to {answer_seconds:g} seconds. If no answer
-comes, because the connection to the broker broke, the event has the reason `REQUEST_TIMED_OUT`: the change may have
-been made. The gateway then closes the connection of the client, and the client tries again.
+unchanged. The gateway waits for the answer, up to {answer_seconds:g} seconds, also if the client goes away. If no
+answer comes in this time, or the connection to the broker breaks, the event has the reason `REQUEST_TIMED_OUT`: the
+change may have been made. The gateway then closes the connection of the client, and the client tries again.
 
 A gateway that writes audit events reads these requests, so it has limits for them that it does not have without audit
 events. It offers only the versions that it can read, and closes the connection of a client that sends another version,

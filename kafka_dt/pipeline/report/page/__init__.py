@@ -2,8 +2,8 @@
 
     Path("report.html").write_text(html(contents), encoding="utf-8")
 
-The page is made of a template (`report.html.j2`, `report.css`, `report.js`) and of the plots of `charts.py`. plotly's
-own script is part of the file, 5 MB of it.
+Read `report.html.j2` first, the template. Its styles and its script are `report.css` and `report.js`, its plots those
+of `charts.py`. plotly's own script is part of the file, 5 MB of it.
 
 Names in a report come from events, and clients choose some of them. What an expression of the template gives is made
 printable and then escaped, whether the template thinks of it or not. The policy in the page (CSP) names its scripts by
