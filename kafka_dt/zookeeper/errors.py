@@ -3,6 +3,7 @@
 ZooKeeperError
   ZooKeeperConnectionLost  the connection ended or is down: whether the change was made is unknown (`sent`)
   AccessDenied             the ACL of the znode, or the login to ZooKeeper, refuses us
+    LoginRefused           ZooKeeper refuses the login of a setting, or wants one where there is none
   NoNode                   the znode does not exist
   NodeExists               the znode exists already
   VersionMismatch          the znode has another version than the guard demanded
@@ -58,6 +59,15 @@ class ZooKeeperConnectionLost(ZooKeeperError):
 
 class AccessDenied(ZooKeeperError):
     """ZooKeeper refuses a request of this process: because of the znode's ACL, or the login."""
+
+
+class LoginRefused(AccessDenied):
+    """ZooKeeper does not serve this process with the login of `setting`, a key of the configuration."""
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(f"{setting}: {reason}")
+        self.setting = setting
+        self.reason = reason
 
 
 class NoNode(ZooKeeperError):

@@ -46,6 +46,7 @@ from kafka_dt.zookeeper.connection.translation import (
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
     CannotConnect,
+    LoginRefused,
     NoChroot,
     NodeExists,
     RequestTooLarge,
@@ -117,13 +118,16 @@ class ZooKeeperClient:
         self._chroot = f"/{chroot}" if chroot else ""
         self._loop = asyncio.get_running_loop()
         self._inbox = Inbox(self._loop)
-        self._session = ZooKeeperSession(settings, self._inbox, self._state_changed)
+        self._session = ZooKeeperSession(settings, self._inbox, self._state_changed, self._login_refused)
         self._listeners: list[Callable[[ConnectionState], None]] = []
         self._sizes = RequestSizes(MAX_REQUEST_BYTES)
         self._requests = ZooKeeperRequests(
             self._loop, self._inbox, lambda: self.connected, settings.max_in_flight, self._sizes, answered=answered
         )
         self._connected = asyncio.Event()
+        self._decided = asyncio.Event()
+        """Set at the first connection, or at a refusal of the login before it: a later one may pass."""
+        self._refusal: LoginRefused | None = None
 
     @property
     def connected(self) -> bool:
@@ -145,7 +149,8 @@ class ZooKeeperClient:
         Raises:
             CannotConnect: it did not work within the connection timeout, and not because an operator has to act.
             NoChroot: it is missing, and not to be made.
-            AccessDenied: ZooKeeper refuses the login, or does not let us make the chroot.
+            LoginRefused: ZooKeeper refuses the login, or wants one.
+            AccessDenied: ZooKeeper does not let us make the chroot.
         """
         await self._session.start()
         try:
@@ -300,6 +305,9 @@ class ZooKeeperClient:
 
     async def _have_chroot(self) -> None:
         while True:
+            await self._decided.wait()
+            if self._refusal is not None:
+                raise self._refusal
             await self._connected.wait()
             try:
                 await self._ensure_chroot()
@@ -361,6 +369,8 @@ class ZooKeeperClient:
             except ZooKeeperConnectionLost:
                 await asyncio.sleep(RETRY_DELAY_S)  # if the connection itself is lost, this task is cancelled
             except ZooKeeperError as error:
+                if isinstance(error, LoginRefused):
+                    self._login_refused(error)
                 guard.trouble = str(error)
                 _LOG.warning("this connection to ZooKeeper cannot be used, trying again: %s", error)
                 await asyncio.sleep(ADMISSION_RETRY_S)
@@ -368,6 +378,11 @@ class ZooKeeperClient:
                 self._admission = None
                 self._enter(ConnectionState.CONNECTED)
                 return
+
+    def _login_refused(self, refusal: LoginRefused) -> None:
+        if not self._decided.is_set():
+            self._refusal = refusal
+            self._decided.set()
 
     def _stop_admission(self) -> None:
         if self._admission is not None:
@@ -377,6 +392,7 @@ class ZooKeeperClient:
     def _enter(self, state: ConnectionState) -> None:
         if state is ConnectionState.CONNECTED:
             self._connected.set()
+            self._decided.set()
             self._requests.go_on()
         else:
             self._connected.clear()

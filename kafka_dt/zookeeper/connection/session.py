@@ -5,7 +5,12 @@ a refused login, and its thread ends on an error it did not foresee; then it is 
 second, as a broker does. That its thread has ended is the sign: of an end that follows another without a connection
 in between, kazoo tells no new state. `zookeeper.set.acl`, the login and TLS are checked before the first connection.
 
-Source: kafka.zookeeper.ZooKeeperClient (reinitialize), kafka.server.KafkaServer.initZkClient.
+kazoo tells of a connection before it logs in. Here a connection counts from its login on, and a login that ZooKeeper
+refuses is told as such: a server answers AUTHFAILED or, where it wants a login of every client,
+SESSIONCLOSEDREQUIRESASLAUTH; older versions end the connection.
+
+Source: kafka.zookeeper.ZooKeeperClient (reinitialize), kafka.server.KafkaServer.initZkClient;
+org.apache.zookeeper.server.ZooKeeperServer (processSasl).
 """
 
 from __future__ import annotations
@@ -19,13 +24,18 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import WriterNotClosedException
-from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionDropped,
+    SessionClosedRequireSaslError,
+    WriterNotClosedException,
+)
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from kafka_dt.zookeeper.connection.handler import LoopHandler
 from kafka_dt.zookeeper.connection.settings import LoginScheme
-from kafka_dt.zookeeper.errors import LoginUnusable
+from kafka_dt.zookeeper.errors import LoginRefused, LoginUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +51,8 @@ kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 kazoo_log.setLevel(logging.ERROR)
 
 RESTART_DELAY_S = 1.0
+REFUSAL_LOG_S = 60.0
+"""How often a log says that ZooKeeper still refuses the login."""
 CLOSE_TIMEOUT_S = 2.0
 MAX_RECONNECT_DELAY_S = 0.5
 READ_TIMEOUT_SHARE = 2 / 3
@@ -58,8 +70,8 @@ class ConnectionState(Enum):
     """Lost, and the session with it."""
 
 
-_STATES = {
-    KazooState.CONNECTED: ConnectionState.CONNECTED,
+# CONNECTED is told after the login.
+_LOSSES = {
     KazooState.SUSPENDED: ConnectionState.SUSPENDED,
     KazooState.LOST: ConnectionState.LOST,
 }
@@ -68,17 +80,30 @@ _STATES = {
 class ZooKeeperSession:
     """One kazoo client and its states, each of which `on_state` hears in the loop; the chroot is not used.
 
+    `on_refused` hears of each answer of ZooKeeper that refuses the login, in the loop as well.
+
     Raises:
         LoginUnusable: the settings ask for something that cannot be done.
     """
 
-    def __init__(self, settings: ZooKeeperSettings, inbox: Inbox, on_state: Callable[[ConnectionState], None]) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        inbox: Inbox,
+        on_state: Callable[[ConnectionState], None],
+        on_refused: Callable[[LoginRefused], None],
+    ) -> None:
         _check(settings)
+        self._settings = settings
         self._inbox = inbox
         self._on_state = on_state
+        self._on_refused = on_refused
         self._wanted = False
-        self._login_refused = False
-        self._refused_before = False
+        self._was_connected = False
+        self._told = ConnectionState.LOST
+        self._failed_login = ""
+        self._broken_login = ""
+        self._refusal_due_s = 0.0
         self._ended = asyncio.Event()
         self._restarts: asyncio.Task[None] | None = None
         answer_within_s = settings.session_timeout_ms / 1000 * READ_TIMEOUT_SHARE
@@ -99,6 +124,7 @@ class ZooKeeperSession:
         # Nothing public tells how old a request is. Each start of kazoo makes another list.
         self.handler.unanswered = lambda: self.kazoo._pending  # noqa: SLF001
         self.kazoo.add_listener(self._heard)
+        self._tell_of_logins()
 
     @property
     def connected(self) -> bool:
@@ -107,10 +133,8 @@ class ZooKeeperSession:
 
     @property
     def trouble(self) -> str:
-        """Why there has been no connection, as far as is known: a refused login explains every later failure."""
-        if self._refused_before:
-            return "it refuses the login: check name and password"
-        return str(self.handler.last_error or "no answer")
+        """Why there has been no connection, as far as is known: a failed login explains every later failure."""
+        return self._broken_login or str(self.handler.last_error or "no answer")
 
     @property
     def session_id(self) -> int | None:
@@ -157,40 +181,83 @@ class ZooKeeperSession:
     def _give_up(self) -> None:
         _LOG.warning("the ZooKeeper client is still waiting for a server that does not answer; it ends with us")
 
+    def _tell_of_logins(self) -> None:
+        """Have kazoo tell of each login; nothing public comes between its connection and its first request."""
+        connection = self.kazoo._connection  # noqa: SLF001
+        connect = connection._connect  # noqa: SLF001
+
+        def connect_and_log_in(*server: object) -> object:
+            try:
+                timeouts = connect(*server)
+            except (AuthFailedError, SessionClosedRequireSaslError) as error:
+                self._inbox.post(self._login_failed, isinstance(error.__cause__, ConnectionDropped))
+                # After this one kazoo ends in silence; for the other it logs a traceback, and its thread writes one.
+                raise AuthFailedError from error
+            self._tell(ConnectionState.CONNECTED)
+            return timeouts
+
+        connection._connect = connect_and_log_in  # noqa: SLF001
+
     def _heard(self, state: str) -> None:
         """Take a state from kazoo's thread."""
-        # Only now: kazoo is closed next. A server drops the connection of a client whose SASL login fails.
-        if self.kazoo.client_state == KeeperState.AUTH_FAILED:
-            self._login_refused = self._refused_before = True
         if state != KazooState.CONNECTED:
             # A server that was restored has seen less than we have, and would refuse us for ever. What we read next is
             # behind a `sync`, and `history.py` notices that something is missing.
             self.kazoo.last_zxid = 0
-        self._inbox.post(self._changed, _STATES[state])
+            self._tell(_LOSSES[state])
+
+    def _tell(self, state: ConnectionState) -> None:
+        """Tell the loop of a state, from kazoo's thread."""
+        if state is not self._told:
+            self._told = state
+            self._inbox.post(self._changed, state)
 
     def _changed(self, state: ConnectionState) -> None:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
+            self._was_connected = True
             _LOG.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
             _LOG.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
         self._on_state(state)
+
+    def _login_failed(self, ended: bool) -> None:
+        """Note, in the loop, that a login has failed; ended: the server said nothing, but ended the connection."""
+        assert self._settings.login is not None  # noqa: S101
+        setting, connect = self._settings.login.scheme.setting, self._settings.connect
+        if ended:  # an older server refuses so; one that is being stopped may do so, too
+            self._failed_login = self._broken_login = (
+                f"ZooKeeper ends the connection during the login of {setting}: check its user name and password"
+            )
+        else:
+            refusal = LoginRefused(
+                setting, f"ZooKeeper at {connect} refuses this login: check its user name and password"
+            )
+            self._failed_login = str(refusal)
+            self._on_refused(refusal)
 
     async def _start_again_and_again(self) -> None:
         """Start kazoo after each end, also after one that comes before its start is known to have worked."""
         while True:
             await self._ended.wait()
             self._ended.clear()
-            refused, self._login_refused = self._login_refused, False
-            ended = "ZooKeeper refuses the login" if refused else "the ZooKeeper client has ended"
-            _LOG.warning("%s, starting the client again", ended)
+            self._log_end()
             await asyncio.sleep(RESTART_DELAY_S)
             try:
                 await asyncio.to_thread(self.kazoo.start_async)
             except Exception:  # noqa: BLE001 - whatever it is: without a client this node is of no use
                 _LOG.exception("the ZooKeeper client could not be started, trying again")
                 self._ended.set()
+
+    def _log_end(self) -> None:
+        failed, self._failed_login = self._failed_login, ""
+        now_s = asyncio.get_running_loop().time()
+        if not failed:
+            _LOG.warning("the ZooKeeper client has ended, starting the client again")
+        elif self._was_connected and now_s >= self._refusal_due_s:  # a start that fails says so itself
+            self._refusal_due_s = now_s + REFUSAL_LOG_S
+            _LOG.warning("%s; it is tried again every second", failed)
 
 
 def _check(settings: ZooKeeperSettings) -> None:

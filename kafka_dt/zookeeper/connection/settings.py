@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_MS = 18_000
 DEFAULT_MAX_IN_FLIGHT = 256
 _CONNECT: Final = "zookeeper.connect"
-_DIGEST: Final = "kafka.dt.zookeeper.digest"
-_JAAS: Final = "kafka.dt.zookeeper.sasl.jaas.config"
+DIGEST_LOGIN: Final = "kafka.dt.zookeeper.digest"
+SASL_LOGIN: Final = "kafka.dt.zookeeper.sasl.jaas.config"
 DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
@@ -32,6 +32,11 @@ class LoginScheme(Enum):
     """ZooKeeper's `addauth digest`: any name and password is taken, the ACLs decide what it opens."""
     SASL_DIGEST_MD5 = "sasl"
     """SASL DIGEST-MD5 with a user that the server knows: what a broker does with `DigestLoginModule`."""
+
+    @property
+    def setting(self) -> str:
+        """The key of the configuration that has such a login."""
+        return DIGEST_LOGIN if self is LoginScheme.DIGEST else SASL_LOGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
     if settings.zookeeper_set_acl and login is None and not has_certificate:
         raise ConfigError(
             "zookeeper.set.acl",
-            f"needs a login that the znodes can belong to: set {_DIGEST}, {_JAAS}, "
+            f"needs a login that the znodes can belong to: set {DIGEST_LOGIN}, {SASL_LOGIN}, "
             "or TLS with zookeeper.ssl.keystore.location",
         )
     return ZooKeeperSettings(
@@ -115,14 +120,14 @@ def _is_address(server: str) -> bool:
 
 def _login(settings: Settings) -> ZooKeeperLogin | None:
     if settings.zookeeper_digest is not None and settings.zookeeper_jaas_config is not None:
-        raise ConfigError(_DIGEST, f"is given beside {_JAAS}; keep one of them")
+        raise ConfigError(DIGEST_LOGIN, f"is given beside {SASL_LOGIN}; keep one of them")
     if settings.zookeeper_jaas_config is not None:
         return _sasl_login(settings.zookeeper_jaas_config)
     if settings.zookeeper_digest is None:
         return None
     username, colon, password = settings.zookeeper_digest.value.partition(":")
     if not (username and colon):
-        raise ConfigError(_DIGEST, "is not of the form user:password")
+        raise ConfigError(DIGEST_LOGIN, "is not of the form user:password")
     return ZooKeeperLogin(LoginScheme.DIGEST, username, password)
 
 
@@ -130,11 +135,11 @@ def _sasl_login(line: Secret) -> ZooKeeperLogin:
     try:
         module = parse_login_module(line.value)
     except JaasError as error:
-        raise ConfigError(_JAAS, str(error)) from None
+        raise ConfigError(SASL_LOGIN, str(error)) from None
     if module.name != DIGEST_LOGIN_MODULE:
-        raise ConfigError(_JAAS, f"only {DIGEST_LOGIN_MODULE} can be used, not {module.name}")
+        raise ConfigError(SASL_LOGIN, f"only {DIGEST_LOGIN_MODULE} can be used, not {module.name}")
     if not (module.username and module.password):
-        raise ConfigError(_JAAS, "username and password are needed")
+        raise ConfigError(SASL_LOGIN, "username and password are needed")
     return ZooKeeperLogin(LoginScheme.SASL_DIGEST_MD5, module.username, module.password)
 
 

@@ -23,8 +23,10 @@ from kazoo.exceptions import EXCEPTIONS
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from kafka_dt.zookeeper.connection.operations import Check, Create, Delete, Operation, SetData, Stat, Znode
+from kafka_dt.zookeeper.connection.settings import SASL_LOGIN
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
+    LoginRefused,
     MultiFailed,
     NodeExists,
     NoNode,
@@ -82,6 +84,8 @@ def error_of(exception: BaseException, subject: str) -> ZooKeeperError:
     error: ZooKeeperError
     if isinstance(exception, CONNECTION_ERRORS):
         error = ZooKeeperConnectionLost(f"the connection to ZooKeeper was lost ({name})", sent=True)
+    elif isinstance(exception, kazoo_errors.SessionClosedRequireSaslError):
+        error = LoginRefused(SASL_LOGIN, "it is not set, and ZooKeeper serves only clients that log in by SASL")
     else:
         error = _TYPES.get(type(exception), ZooKeeperRefusal)(f"{subject}: {name}")
     error.__cause__ = exception
