@@ -1,10 +1,10 @@
 """`kafka-dt check`: everything for which `serve` would refuse the settings, then warnings; it opens no port.
 
 - table: for people; a line for each finding, `refused` or `warning` first.
-- json: for programs, stable. `ok` (whether a node would start), `refused` and `warnings`: lists of `setting` and
-  `problem`.
+- json: for programs, stable. `ok` (whether nothing is refused), `refused` and `warnings`: lists of `setting` and
+  `problem`; `not_reached`: the settings that name servers which did not answer, so that a node might not start.
 
-The exit status is 1 if a node would not start.
+The exit status is 1 if something is refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.check.dangers import dangers
-from kafka_dt.cli.check.finding import Finding
-from kafka_dt.cli.check.surroundings import surroundings
+from kafka_dt.cli.check.finding import Finding, NotReached, Refusal
+from kafka_dt.cli.check.surroundings import SERVERS, surroundings
 from kafka_dt.cli.contexts import named
 from kafka_dt.cli.options import client_config, connection_options, example, settings_file_option
 from kafka_dt.cli.output import Output, counted, output_option, write_json
@@ -52,17 +52,20 @@ def check(
 ) -> None:
     """Check the settings of a node before it starts.
 
-    The command opens no port. It tells everything for which serve would refuse the settings. If there is nothing, it
-    tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near their end,
-    strict audit in a folder with other audit files, a ZooKeeper or a cluster that it cannot reach, a clock that is off,
-    and keys that live nodes do not have.
+    The command opens no port. It tells everything for which serve would refuse the settings, also a login that
+    ZooKeeper or the cluster behind a gateway refuses. If there is nothing, it tells what is dangerous: listeners
+    without a login, no authorizer, weak keys, certificates near their end, strict audit in a folder with other audit
+    files, a clock that is off, and keys that live nodes do not have.
+
+    A ZooKeeper or a cluster that the command cannot reach is a warning, and the exit status is 0: it may be there when
+    the node starts. The last line then says that it could not be asked.
 
     With --bootstrap-server, --command-config or --context the command also compares the settings with those of a
     broker; this needs DescribeConfigs on the cluster.
     """
     set_up_logging("check", level="ERROR")
     properties = given_properties(config, overrides)
-    refused = [Finding(error.key, error.reason) for error in every_error(properties)]
+    refused: Sequence[Finding] = [Finding(error.key, error.reason) for error in every_error(properties)]
     warnings: Sequence[Finding] = ()
     if not refused:
         loaded = from_properties(properties)
@@ -70,21 +73,28 @@ def check(
         if not refused:
             compared = bootstrap_server is not None or command_config is not None or named() is not None
             brokers = client_config(bootstrap_server, command_config) if compared else None
-            warnings = asyncio.run(_warnings(loaded, brokers))
+            found = asyncio.run(_found(loaded, brokers))
+            refused = [each for each in found if isinstance(each, Refusal)]
+            warnings = [each for each in found if not isinstance(each, Refusal)]
+    not_reached = [each.setting for each in warnings if isinstance(each, NotReached)]
     if output is Output.JSON:
-        write_json(
-            {"ok": not refused, "refused": list(map(asdict, refused)), "warnings": list(map(asdict, warnings))},
-            indent=2,
-        )
+        document: dict[str, object] = {"ok": not refused, "refused": list(map(asdict, refused))}
+        write_json(document | {"warnings": list(map(asdict, warnings)), "not_reached": not_reached}, indent=2)
     else:
         for word, findings in (("refused", refused), ("warning", warnings)):
             for each in findings:
                 click.echo(f"{word}  {each.setting}: {each.problem}")
         if not refused:
-            click.echo(f"ok       a node starts with these settings ({counted(len(warnings), 'warning')})")
+            click.echo(f"ok       {_verdict(not_reached)} ({counted(len(warnings), 'warning')})")
     if refused:
         raise click.ClickException(f"a node does not start with these settings: {counted(len(refused), 'problem')}")
 
 
-async def _warnings(loaded: Loaded, brokers: ClientConfig | None) -> list[Finding]:
+def _verdict(not_reached: Sequence[str]) -> str:
+    if not not_reached:
+        return "a node starts with these settings"
+    return f"the settings are accepted; {' and '.join(SERVERS[each] for each in not_reached)} could not be asked"
+
+
+async def _found(loaded: Loaded, brokers: ClientConfig | None) -> list[Finding]:
     return [*dangers(loaded, now_ms()), *[each async for each in surroundings(loaded.settings, brokers)]]

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_dt.cli.check.finding import Finding
+from kafka_dt.cli.check.finding import Finding, NotReached, Refusal
 from kafka_dt.cli.keys.nodes import in_the_other_form, workers_with_tokens
 from kafka_dt.cli.node_options import connected, keyring_if_any
-from kafka_dt.client import AdminClient, ClientConfig, TokenClientError
+from kafka_dt.client import AdminClient, ClientConfig, ConnectionFailed, LoginFailed, TokenClientError
 from kafka_dt.clock import now_ms
 from kafka_dt.config import ConfigError, TokenStore, options, upstream_client_properties
-from kafka_dt.config.gateway import BOOTSTRAP
+from kafka_dt.config.gateway import BOOTSTRAP, JAAS
 from kafka_dt.config.options.option import text_of
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt.zookeeper.connection.reads import zookeeper_time_ms
-from kafka_dt.zookeeper.errors import ZooKeeperError
+from kafka_dt.zookeeper.errors import CannotConnect, LoginRefused, ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
+ZOOKEEPER: Final = "zookeeper.connect"
+SERVERS: Final = {ZOOKEEPER: "ZooKeeper", BOOTSTRAP: "the cluster behind the gateway"}
+"""The servers without which a node does not serve, by the setting that names them."""
 CLOCK_MS: Final = 5_000
 """How far the clocks may be apart: tokens end by them."""
 SHARED_SETTINGS: Final = (
@@ -62,8 +65,12 @@ async def _zookeeper(settings: Settings) -> AsyncIterator[Finding]:
         async with connected(settings) as client:
             async for finding in _in_zookeeper(client, settings):
                 yield finding
+    except LoginRefused as error:
+        yield Refusal(error.setting, error.reason)
+    except (CannotConnect, ZooKeeperConnectionLost) as error:
+        yield NotReached(ZOOKEEPER, str(error))
     except ZooKeeperError as error:
-        yield Finding("zookeeper.connect", str(error))
+        yield Finding(ZOOKEEPER, str(error))
 
 
 async def _in_zookeeper(client: ZooKeeperClient, settings: Settings) -> AsyncIterator[Finding]:
@@ -87,8 +94,10 @@ async def _upstream(settings: Settings) -> AsyncIterator[Finding]:
     try:
         async with AdminClient(config):
             pass
+    except ConnectionFailed as error:
+        yield NotReached(BOOTSTRAP, str(error))
     except TokenClientError as error:
-        yield Finding(BOOTSTRAP, str(error))
+        yield Refusal(JAAS if isinstance(error, LoginFailed) else BOOTSTRAP, str(error))
 
 
 async def _brokers(settings: Settings, config: ClientConfig) -> AsyncIterator[Finding]:

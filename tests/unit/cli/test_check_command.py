@@ -88,13 +88,15 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     assert "cannot be read" in done.stderr
 
 
-def test_a_zookeeper_that_is_not_reached_is_a_warning(tmp_path: Path) -> None:
+def test_a_zookeeper_that_is_not_reached_is_a_warning_and_no_promise_is_made(tmp_path: Path) -> None:
     quick = {**SAFE, "zookeeper.connection.timeout.ms": "300"}
     done = check(tmp_path, quick)
     assert done.exit_code == 0
     assert "warning  zookeeper.connect: cannot connect to ZooKeeper" in done.stdout
-    assert "ok       a node starts with these settings (1 warning)" in done.stdout
+    assert done.stdout.endswith("ok       the settings are accepted; ZooKeeper could not be asked (1 warning)\n")
     assert KEY not in done.output
+    document = json.loads(check(tmp_path, quick, "--output", "json").stdout)
+    assert (document["ok"], document["not_reached"]) == (True, ["zookeeper.connect"])
 
 
 def test_safe_settings_have_no_warning() -> None:
