@@ -26,6 +26,7 @@ from kafka_dt.config.load import (
     load,
     nearest_setting,
     read_properties,
+    unknown_keys,
 )
 from kafka_dt.config.metrics import METRICS_LISTENER, MetricsSettings, metrics_settings
 from kafka_dt.config.options.gateway import UpstreamIdentity
@@ -75,6 +76,7 @@ __all__ = [
     "options",
     "pinned",
     "read_properties",
+    "unknown_keys",
     "upstream_client_properties",
     "without_effect",
 ]

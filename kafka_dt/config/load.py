@@ -118,7 +118,6 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     listener_keys: dict[str, str] = {}
     ignored: list[str] = []
     unprotected: list[str] = []
-    unknown: list[str] = []
     spellings = _spellings()
     for key, text in properties.items():
         if _NO_TEXT.search(key + text):
@@ -139,10 +138,14 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
         elif key.startswith(OUR_PREFIXES):
             nearest = nearest_setting(key, _spellings())
             raise ConfigError(key, f"there is no such setting{f'; did you mean {nearest}?' if nearest else ''}")
-        else:
-            unknown.append(key)
     settings = Settings(overrides=listener_keys, **values)
-    return Loaded(settings, properties, *(tuple(sorted(keys)) for keys in (ignored, unprotected, unknown)))
+    return Loaded(settings, properties, tuple(sorted(ignored)), tuple(sorted(unprotected)), unknown_keys(properties))
+
+
+def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys that neither a broker nor kafka-dt has, sorted; with a prefix of ours it is an error instead."""
+    known, ours = {*_spellings(), *broker_keys()}, (LISTENER_PREFIX, *OUR_PREFIXES)
+    return tuple(sorted(key for key in keys if key not in known and not key.startswith(ours)))
 
 
 @cache

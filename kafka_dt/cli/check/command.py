@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_dt import app
-from kafka_dt.cli.check.dangers import dangers
+from kafka_dt.cli.check.dangers import dangers, unknown
 from kafka_dt.cli.check.finding import Finding, NotReached, Refusal
 from kafka_dt.cli.check.surroundings import SERVERS, surroundings
 from kafka_dt.cli.contexts import named
 from kafka_dt.cli.options import client_config, connection_options, example, settings_file_option
 from kafka_dt.cli.output import Output, counted, output_option, write_json
 from kafka_dt.clock import now_ms
-from kafka_dt.config import every_error, from_properties, given_properties
+from kafka_dt.config import every_error, from_properties, given_properties, unknown_keys
 from kafka_dt.log import set_up_logging
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ def check(
     """Check the settings of a node before it starts.
 
     The command opens no port. It tells everything for which serve would refuse the settings, also a login that
-    ZooKeeper or the cluster behind a gateway refuses. If there is nothing, it tells what is dangerous: listeners
-    without a login, no authorizer, weak keys, certificates near their end, strict audit in a folder with other audit
-    files, a clock that is off, and keys that live nodes do not have.
+    ZooKeeper or the cluster behind a gateway refuses, and settings that neither a broker nor kafka-dt has. If nothing
+    is refused, it tells what is dangerous: listeners without a login, no authorizer, weak keys, certificates near
+    their end, strict audit in a folder with other audit files, a clock that is off, and keys that live nodes do not
+    have.
 
     A ZooKeeper or a cluster that the command cannot reach is a warning, and the exit status is 0: it may be there when
     the node starts. The last line then says that it could not be asked.
@@ -66,7 +67,7 @@ def check(
     set_up_logging("check", level="ERROR")
     properties = given_properties(config, overrides)
     refused: Sequence[Finding] = [Finding(error.key, error.reason) for error in every_error(properties)]
-    warnings: Sequence[Finding] = ()
+    warnings: Sequence[Finding] = [*unknown(unknown_keys(properties))]
     if not refused:
         loaded = from_properties(properties)
         refused = [Finding(error.key, error.reason) for error in app.refusals(loaded.settings)]

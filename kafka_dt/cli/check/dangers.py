@@ -29,7 +29,7 @@ from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from kafka_dt.config import Listener, Loaded, Settings
 
@@ -58,15 +58,20 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
     yield from _audit_files(settings)
 
 
+def unknown(keys: Iterable[str]) -> Iterator[Finding]:
+    """Give the keys that there are not, with the setting that was probably meant by each."""
+    for key in keys:
+        nearest = nearest_setting(key)
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        yield Finding(key, f"neither a broker nor kafka-dt has such a setting{meant}")
+
+
 def _without_effect(loaded: Loaded) -> Iterator[Finding]:
     for key in loaded.unprotected:
         yield Finding(key, "kafka-dt does not support this security setting, and ignores it")
     for key in without_effect(loaded.settings):
         yield Finding(key, "it has no effect: the cluster behind the gateway has all tokens")
-    for key in loaded.unknown:
-        nearest = nearest_setting(key)
-        meant = f"; did you mean {nearest}?" if nearest else ""
-        yield Finding(key, f"neither a broker nor kafka-dt has such a setting{meant}")
+    yield from unknown(loaded.unknown)
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:

@@ -55,6 +55,18 @@ def test_every_key_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
     assert found["kafka.dt.wrokers"] == "there is no such setting; did you mean kafka.dt.workers?"
 
 
+@pytest.mark.parametrize("broken", [{"kafka.dt.wrokers": "2"}, {"zookeeper.connect": ""}], ids=["a key", "a check"])
+def test_a_key_that_there_is_not_is_told_beside_what_is_refused(tmp_path: Path, broken: dict[str, str]) -> None:
+    done = check(tmp_path, {**SAFE, "zookeper.connect": "zk1:2181", "supr.users": "User:a", **broken})
+    assert done.exit_code == 1
+    first, *warned, _ = done.output.splitlines()
+    assert first.startswith("refused  ")
+    assert warned == [
+        "warning  supr.users: neither a broker nor kafka-dt has such a setting; did you mean super.users?",
+        "warning  zookeper.connect: neither a broker nor kafka-dt has such a setting; did you mean zookeeper.connect?",
+    ]
+
+
 def test_what_does_not_fit_together_is_told_for_each_part(tmp_path: Path) -> None:
     properties = {
         **SAFE,
