@@ -1,5 +1,7 @@
 """Files that change while a process runs: see that one has changed, and change one so that no reader sees half of it.
 
+`open_to_others` says whether a file that holds a secret has too wide a mode.
+
     seen = stamp(path)
     ...
     if stamp(path) != seen: ...
@@ -28,6 +30,19 @@ def stamp(path: Path) -> Stamp:
         return None
     # The third tells of a mode or an owner that was put right.
     return state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size
+
+
+def open_to_others(path: Path) -> bool:
+    """Say whether every user of the machine can read or change a file, by its mode and those of its folders.
+
+    Access control lists are not looked at. What cannot be looked at is not open.
+    """
+    try:
+        target = path.resolve(strict=True)
+        reached = all(folder.stat().st_mode & stat.S_IXOTH for folder in target.parents)
+        return reached and bool(target.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH))
+    except OSError:
+        return False
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -70,7 +70,10 @@ def _report_keys(settings: Settings) -> None:
     """Log what is wrong with the secret keys, though a node can start with them."""
     if not TokenStore(settings.token_store).has_zookeeper:
         return  # the cluster has them
-    keys = SecretKeyFiles(settings).keys
+    files = SecretKeyFiles(settings)
+    if opened := [str(file) for _, file in files.open_to_others()]:
+        _LOG.warning("Files of secret keys that every user of this machine can open (chmod o=): %s", ", ".join(opened))
+    keys = files.keys
     if keys is None:
         _LOG.warning("delegation.token.secret.key is not set: every request about tokens is refused")
         if settings.previous_secret_keys:

@@ -9,7 +9,38 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.files import replace_file, stamp
+from kafka_dt.files import open_to_others, replace_file, stamp
+
+
+@pytest.fixture
+def reached_by_all() -> Iterator[Path]:
+    """A folder that every user of the machine can enter, unlike those that pytest makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(("mode", "is_open"), [(0o644, True), (0o602, True), (0o660, False), (0o600, False)])
+def test_a_file_is_open_to_others_by_its_mode_for_others(reached_by_all: Path, mode: int, is_open: bool) -> None:
+    path = reached_by_all / "key"
+    path.touch()
+    path.chmod(mode)
+    assert open_to_others(path) is is_open
+    (reached_by_all / "link").symlink_to(path)
+    assert open_to_others(reached_by_all / "link") is is_open
+
+
+def test_a_file_in_a_folder_that_others_cannot_enter_is_not_open_to_them(reached_by_all: Path) -> None:
+    path = reached_by_all / "secrets" / "key"
+    path.parent.mkdir(mode=0o750)
+    path.touch(mode=0o644)
+    assert not open_to_others(path)
+    path.parent.chmod(0o711)
+    assert open_to_others(path)
+
+
+def test_a_file_that_is_not_there_is_not_open(reached_by_all: Path) -> None:
+    assert not open_to_others(reached_by_all / "key")
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ def _without_effect(loaded: Loaded) -> Iterator[Finding]:
 def _keys(settings: Settings) -> Iterator[Finding]:
     if settings.token_store == TokenStore.UPSTREAM:
         return  # the cluster has them
-    keys = SecretKeyFiles(settings).keys
+    files = SecretKeyFiles(settings)
+    for key, file in files.open_to_others():
+        yield Finding(key, f"every user of this machine can open {file}; chmod o= {file}")
+    keys = files.keys
     if keys is None:
         yield Finding(CURRENT, "it is not set: every request about tokens is refused")
         if settings.previous_secret_keys:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,23 @@ def test_a_danger_is_told_with_its_setting(properties: dict[str, str], setting: 
         properties = {**properties, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas}
     found = warned(properties)
     assert [each for each, problem in found if words in problem] == [setting], found
+
+
+def test_a_key_file_that_every_user_can_open_is_told() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        files = {"delegation.token.secret.key": folder / "secret.key", "kafka.dt.secret.keys.previous": folder / "old"}
+        for file in files.values():
+            file.write_text(f"{KEY}\n")
+            file.chmod(0o644)
+        properties = {key: f"file:{file}" for key, file in files.items()}
+        assert warned(properties) == [
+            (key, f"every user of this machine can open {file}; chmod o= {file}") for key, file in files.items()
+        ]
+        for file in files.values():
+            file.chmod(0o640)
+        assert warned(properties) == []
 
 
 def test_a_listener_of_this_machine_alone_is_no_danger() -> None:

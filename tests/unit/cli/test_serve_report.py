@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,16 @@ def test_keys_that_should_be_others_are_one_line_each(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", line) for line in lines
     ]
+
+
+def test_key_files_that_every_user_can_open_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder) / "secret.key"
+        file.write_text("k" * 32)
+        file.chmod(0o604)
+        report_left_out(from_properties({"delegation.token.secret.key": f"file:{file}"}))
+    assert caplog.messages == [f"Files of secret keys that every user of this machine can open (chmod o=): {file}"]
 
 
 def test_a_limit_of_tokens_that_the_cluster_makes_is_told_to_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
