@@ -34,7 +34,7 @@ from kafka_dt.client import (
     TokenClientError,
 )
 from kafka_dt.clock import now_ms
-from kafka_dt.gateway.identities import RefusedLogin
+from kafka_dt.gateway.identities import IdentityRefused, RefusedLogin
 from kafka_dt.gateway.upstream import Upstream
 from kafka_dt.metrics import Counts
 from kafka_dt.metrics.counts import OK
@@ -116,7 +116,7 @@ class Connector:
             token_id: of the token that the client logged in with; None if it did not.
 
         Raises:
-            NoIdentity: the principal has no upstream identity.
+            NoIdentity: the principal has no upstream identity; IdentityRefused if the cluster refused it.
             LoginFailed: the cluster refused the login.
             ConnectionFailed: no broker can be reached; NoServerReached tells how each failed.
             UnsupportedByServer: the broker has no login by SASL that we know.
@@ -124,7 +124,11 @@ class Connector:
         own = self._own_login(principal, token_id)
         if own is not None:
             return await self._connect_once_known(own, addresses, listener)
-        login = await self._identities.login(principal)
+        try:
+            login = await self._identities.login(principal)
+        except IdentityRefused:
+            self._begun.add("refused")
+            raise
         try:
             return await self._connect_once_known(login, addresses, listener)
         except MechanismNotEnabled:

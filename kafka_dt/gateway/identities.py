@@ -55,6 +55,10 @@ class NoIdentity(Exception):
         super().__init__(f"{printable(str(principal))} has no identity upstream: {reason}")
 
 
+class IdentityRefused(NoIdentity):
+    """The principal has none because the cluster refused the gateway's user its login, or a token for the principal."""
+
+
 def require_user(owner: Principal) -> None:
     """Refuse the owner of a token that is no user: brokers forget the type, and take it for the user of that name.
 
@@ -104,7 +108,7 @@ class Identities(Protocol):
         """Return the login of a principal; None if the gateway does not log in upstream.
 
         Raises:
-            NoIdentity: the principal has no upstream identity.
+            NoIdentity: the principal has no upstream identity; IdentityRefused if the cluster refused it.
             ConnectionFailed: the cluster had to be asked, and cannot be reached.
         """
         ...

@@ -28,11 +28,12 @@ from kafka_dt.client import (
     InvalidArgument,
     LoginFailed,
     RequestRefused,
+    TokenAuthorizationFailed,
     TokenClientError,
     UnsupportedByServer,
 )
 from kafka_dt.clock import now_ms
-from kafka_dt.gateway.identities import NoIdentity, UpstreamLogin, require_user
+from kafka_dt.gateway.identities import IdentityRefused, NoIdentity, UpstreamLogin, require_user
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt_protocol.sasl.text import printable
 
@@ -49,6 +50,8 @@ FORGOTTEN_AFTER_MS: Final = 3_600_000
 SWEEP_MS: Final = 60_000
 DENIED_MS: Final = 5_000
 """So long after the cluster has made no token for a principal it is not asked again: clients try without a pause."""
+TOLD_MS: Final = 60_000
+"""How often the log tells at most that the cluster makes no token for a principal."""
 RETRY_MS: Final = 10_000
 """So long after a renewal that failed the next is tried; the token lives on meanwhile."""
 LAST_MOMENT_MS: Final = 5_000
@@ -76,6 +79,17 @@ class _Held:
     def serves(self, now_ms: int) -> bool:
         """Whether it can be logged in with for a moment still."""
         return now_ms < self.token.expiry_timestamp_ms - LAST_MOMENT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    """The cluster has made no token for an owner."""
+
+    reason: str
+    until_ms: int
+    """Until when the cluster is not asked again."""
+    told_ms: int
+    """When the log told of it last."""
 
 
 class OwnerTokens:
@@ -107,8 +121,8 @@ class OwnerTokens:
         self._held: dict[str, _Held] = {}
         self._refused: dict[str, tuple[str, int]] = {}
         """Owner -> the id of the token that was refused, and when."""
-        self._denied: dict[str, tuple[str, int]] = {}
-        """Owner -> why there is no token for it, and until when that holds."""
+        self._denied: dict[str, _Denial] = {}
+        """By owner."""
         self._under_way: dict[str, asyncio.Task[_Held]] = {}
         self._swept_ms = now_ms()
         self._closed = False
@@ -117,7 +131,8 @@ class OwnerTokens:
         """Return the token of a principal; a renewal that is due runs in the background.
 
         Raises:
-            NoIdentity: the cluster makes no token for it, or would take its token for another principal's.
+            IdentityRefused: the cluster makes no token for it.
+            NoIdentity: the principal can have no token, or the cluster would take its token for another principal's.
             ConnectionFailed: the cluster cannot be reached, or this is closed.
         """
         if self._closed:
@@ -161,14 +176,34 @@ class OwnerTokens:
     async def _awaited(self, principal: Principal) -> _Held:
         """Wait for a token, unless the cluster has just made none."""
         owner = str(principal)
-        reason, until_ms = self._denied.get(owner, ("", 0))
-        if self._now_ms() < until_ms:
-            raise NoIdentity(principal, reason)
+        denied = self._denied.get(owner)
+        if denied is not None and self._now_ms() < denied.until_ms:
+            raise IdentityRefused(principal, denied.reason)
         try:
             return await asyncio.shield(self._looking_after(owner))
         except (RequestRefused, UnsupportedByServer, LoginFailed, InvalidArgument) as refusal:
-            self._denied[owner] = str(refusal), self._now_ms() + DENIED_MS
-            raise NoIdentity(principal, str(refusal)) from refusal
+            self._note_denial(owner, refusal)
+            raise IdentityRefused(principal, str(refusal)) from refusal
+
+    def _note_denial(self, owner: str, refusal: TokenClientError) -> None:
+        """Remember that there is no token for an owner; the log tells of it now and then, however many clients wait."""
+        now_ms, before = self._now_ms(), self._denied.get(owner)
+        if before is None or now_ms >= before.told_ms + TOLD_MS:
+            self._warn(owner, refusal)
+            told_ms = now_ms
+        else:
+            told_ms = before.told_ms
+        self._denied[owner] = _Denial(str(refusal), now_ms + DENIED_MS, told_ms)
+
+    def _warn(self, owner: str, refusal: TokenClientError) -> None:
+        user, client = printable(self._gateway), printable(owner)
+        way_out = ""
+        if isinstance(refusal, TokenAuthorizationFailed):
+            way_out = f"; {user} needs an ACL of the upstream cluster that allows CreateTokens on {client}"
+        _LOG.warning(
+            "The gateway's user %s got no upstream token for %s, whose connections are closed: %s%s",
+            *(user, client, refusal, way_out),
+        )
 
     def _looking_after(self, owner: str) -> asyncio.Task[_Held]:
         """Start the work that a caller needs, once for all callers, even if that caller does not wait for it."""
@@ -282,4 +317,4 @@ class OwnerTokens:
         since_ms = now_ms - FORGOTTEN_AFTER_MS
         self._held = {owner: held for owner, held in self._held.items() if held.used_ms > since_ms}
         self._refused = {owner: refusal for owner, refusal in self._refused.items() if refusal[1] > since_ms}
-        self._denied = {owner: denial for owner, denial in self._denied.items() if denial[1] > now_ms}
+        self._denied = {owner: denial for owner, denial in self._denied.items() if now_ms < denial.told_ms + TOLD_MS}

@@ -139,7 +139,8 @@ class Counts:
     gateway_connections: Counter = counter(
         "gateway_upstream_connections",
         "Connections of clients to upstream brokers, by how they began: `ok` (logged in, where a login is needed), "
-        "`refused` (the cluster refused the login) or `failed` (the broker could not be reached).",
+        "`refused` (the cluster refused the login, or a token that the client needs upstream) or `failed` (the broker "
+        "could not be reached). Clients without a section in the file of `mapped` are not counted.",
         result=(OK, "refused", "failed"),
     )
     worker_restarts: Counter = counter("worker_restarts", "Workers that ended and were replaced.")

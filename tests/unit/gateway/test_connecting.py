@@ -25,9 +25,17 @@ from kafka_dt.client import (
 from kafka_dt.config import ConfigError, GatewaySettings, UpstreamIdentity
 from kafka_dt.gateway.connecting import MOST_AT_ONCE, Connector
 from kafka_dt.gateway.gateway import identities_for
-from kafka_dt.gateway.identities import REFUSED_MS, MappedIdentities, NoIdentity, OneForAll, UpstreamLogin
+from kafka_dt.gateway.identities import (
+    REFUSED_MS,
+    IdentityRefused,
+    MappedIdentities,
+    NoIdentity,
+    OneForAll,
+    UpstreamLogin,
+)
 from kafka_dt.gateway.owner_tokens import OwnerTokens
 from kafka_dt.gateway.upstream import Exchange, Upstream
+from kafka_dt.metrics import Counts
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.api.registry import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
@@ -330,6 +338,23 @@ async def test_whoever_is_nobody_gets_no_connection(broker: ScriptedServer) -> N
     with pytest.raises(NoIdentity):
         await connect(broker, Given())
     assert broker.connections == 0
+
+
+@pytest.mark.parametrize(("error", "results"), [(IdentityRefused, ["refused"]), (NoIdentity, [])])
+async def test_a_client_without_an_identity_counts_as_refused_if_the_cluster_refused_it(
+    broker: ScriptedServer, error: type[NoIdentity], results: list[str]
+) -> None:
+    class Without(Given):
+        async def login(self, principal: Principal) -> UpstreamLogin | None:
+            raise error(principal, "the test has none")
+
+    counted, expected = [0.0] * Counts.cells(), [0.0] * Counts.cells()
+    connector = Connector(config(broker), Without(), counts=Counts.over(counted))
+    with pytest.raises(error):
+        await connector.connect(ALICE, lambda: parse_addresses(broker.address), Silent())
+    for result in results:
+        Counts.over(expected).gateway_connections.add(result)
+    assert counted == expected
 
 
 async def test_a_second_login_is_with_what_the_principal_has_now(broker: ScriptedServer) -> None:

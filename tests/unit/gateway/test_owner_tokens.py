@@ -20,8 +20,8 @@ from kafka_dt.client import (
     TokensDisabled,
     UnsupportedByServer,
 )
-from kafka_dt.gateway.identities import NoIdentity
-from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, MARKS, SWEEP_MS, OwnerTokens
+from kafka_dt.gateway.identities import IdentityRefused, NoIdentity
+from kafka_dt.gateway.owner_tokens import DENIED_MS, FORGOTTEN_AFTER_MS, MARKS, SWEEP_MS, TOLD_MS, OwnerTokens
 from kafka_dt.tokens import ANONYMOUS, Principal
 from kafka_dt_protocol.sasl import ScramMechanism
 
@@ -348,7 +348,7 @@ async def test_refusals_that_go_on_do_not_pile_up_tokens() -> None:
 async def test_whom_the_cluster_makes_no_token_for_is_nobody_there(refusal: Exception) -> None:
     cluster = Cluster(fail={"create": refusal})
     tokens = identities(cluster)
-    with pytest.raises(NoIdentity, match=r"User:alice has no identity upstream: .") as caught:
+    with pytest.raises(IdentityRefused, match=r"User:alice has no identity upstream: .") as caught:
         await tokens.login(ALICE)
     assert caught.value.__cause__ is refusal
     cluster.fail.clear()
@@ -369,10 +369,65 @@ async def test_the_cluster_is_not_asked_about_one_that_it_makes_no_token_for_aga
     with pytest.raises(NoIdentity):
         await tokens.login(BOB)
     assert cluster.asked == ["describe", "create"] * 2
-    cluster.now_ms += SWEEP_MS
+    cluster.now_ms += max(SWEEP_MS, TOLD_MS)
     with pytest.raises(NoIdentity):
         await tokens.login(BOB)
     assert set(tokens._denied) == {"User:bob"}
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+
+
+async def test_a_missing_right_to_create_tokens_is_told_once_with_the_user_who_lacks_it_and_the_acl(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusal = TokenAuthorizationFailed(ErrorCode.delegation_token_authorization_failed, "create")
+    cluster = Cluster(fail={"create": refusal})
+    cluster.answers.clear()
+    tokens = identities(cluster)
+    clients = [asyncio.create_task(tokens.login(ALICE)) for _ in range(10)]
+    await asyncio.sleep(0)
+    cluster.answers.set()
+    refused = await asyncio.gather(*clients, return_exceptions=True)
+    assert {type(each) for each in refused} == {IdentityRefused}
+    (line,) = warnings(caplog)
+    assert line.startswith("The gateway's user User:gateway got no upstream token for User:alice")
+    assert "User:gateway needs an ACL of the upstream cluster that allows CreateTokens on User:alice" in line
+
+
+async def test_a_client_that_comes_back_without_a_pause_is_warned_of_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = Cluster(fail={"create": TokensDisabled(ErrorCode.delegation_token_auth_disabled, "create")})
+    tokens = identities(cluster)
+    for _ in range(2 * TOLD_MS // DENIED_MS):
+        with pytest.raises(IdentityRefused):
+            await tokens.login(ALICE)
+        cluster.now_ms += DENIED_MS
+    first, second = warnings(caplog)
+    assert first == second
+    assert "delegation tokens are switched off there" in first
+    assert "CreateTokens" not in first
+
+
+async def test_a_name_that_does_not_print_does_not_break_the_line_about_it(caplog: pytest.LogCaptureFixture) -> None:
+    refusal = TokenAuthorizationFailed(ErrorCode.delegation_token_authorization_failed, "create")
+    with pytest.raises(IdentityRefused):
+        await identities(Cluster(fail={"create": refusal})).login(Principal.user("a\nlice"))
+    (line,) = warnings(caplog)
+    assert "\n" not in line
+
+
+async def test_a_client_that_is_not_logged_in_or_no_user_is_no_refusal_of_the_cluster(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tokens = identities(Cluster())
+    for principal in (ANONYMOUS, Principal("Group", "alice")):
+        with pytest.raises(NoIdentity) as caught:
+            await tokens.login(principal)
+        assert not isinstance(caught.value, IdentityRefused)
+    assert warnings(caplog) == []
 
 
 async def test_a_refused_login_of_the_gateways_own_ends_no_token_that_there_is() -> None:
