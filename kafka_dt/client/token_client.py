@@ -31,7 +31,7 @@ _ACTIONS: Final = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: "expire",
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "describe",
 }
-_OWNER_VERSION: Final = 3
+OWNER_VERSION: Final = 3
 """The version of CreateDelegationToken from which on an owner can be named (KIP-373)."""
 
 
@@ -56,7 +56,7 @@ class TokenClient(SessionClient):
 
         def values(connection: Connection) -> Mapping[str, Any]:
             version = connection.version(ApiKey.CREATE_DELEGATION_TOKEN)
-            if owner is not None and version < _OWNER_VERSION:
+            if owner is not None and version < OWNER_VERSION:
                 raise UnsupportedByServer(connection.server, "tokens for another owner (Kafka 3.3 does)")
             return {
                 "owner_principal_type": owner_parts[0],

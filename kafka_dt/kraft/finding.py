@@ -21,7 +21,7 @@ class Finding:
     remedy: str = ""
     """How to put it right."""
     needed: bool = True
-    """Whether a node cannot serve the cluster's tokens with this problem."""
+    """Whether a gateway with these settings cannot work with this problem."""
     passes: bool = False
     """Whether it may pass by itself: the controllers elect a leader, or the broker is cut off from them."""
 
@@ -35,7 +35,7 @@ class Finding:
 
 
 def is_fit(findings: Iterable[Finding]) -> bool:
-    """Say whether a node can serve the tokens of a cluster with these points."""
+    """Say whether a gateway can work with a cluster with these points."""
     return all(each.fit or not each.needed for each in findings)
 
 

@@ -3,6 +3,9 @@
     findings = await examine(connection, config, gateway, ScramMechanism.SHA_512)
     [each for each in findings if not each.fit]
 
+A gateway that keeps its tokens elsewhere, and logs clients in with tokens of the cluster, needs less of it:
+`examine_for_logins`.
+
 Nothing is changed in the cluster. The right to create tokens is tried with a request that a cluster can only refuse: a
 broker looks at the right first, and then at the type of the renewers.
 
@@ -15,6 +18,7 @@ Source: KIP-48, KIP-373, KIP-836, KIP-900; kafka.server.KafkaApis (handleCreateT
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +26,14 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import RequestRefused, UnsupportedByServer, parse_addresses
 from kafka_dt.client.connection import Connection
+from kafka_dt.client.token_client import OWNER_VERSION
 from kafka_dt.clock import now_ms
 from kafka_dt.config.gateway import IDENTITY_MECHANISM
 from kafka_dt.kraft import requests
 from kafka_dt.kraft.finding import Finding, allow
 from kafka_dt.tokens import NewToken, Principal
 from kafka_dt_protocol import ApiKey
+from kafka_dt_protocol.sasl.text import printable
 
 if TYPE_CHECKING:
     from kafka_dt.client import Address, ClientConfig
@@ -75,10 +81,40 @@ async def examine(
     if creates:
         findings.append(await _create_tokens(connection, gateway))
     findings += await _metadata_log(connection, gateway, now_ms)
-    if config.security_protocol.uses_sasl:
-        (address,) = parse_addresses(connection.server)
-        findings.append(await login_by_token(address, config, mechanism))
-    return findings
+    return [*findings, *await _logins_by_token(connection, config, mechanism)]
+
+
+async def examine_for_logins(
+    connection: Connection, config: ClientConfig, mechanism: ScramMechanism
+) -> Sequence[Finding]:
+    """Look at whether a gateway can log clients in with tokens of the cluster; see `examine`."""
+    return [await tokens_on(connection), *await _logins_by_token(connection, config, mechanism)]
+
+
+async def tokens_for(connection: Connection, gateway: Principal, owner: Principal) -> Finding:
+    """See whether the gateway may create tokens for a user. No token is made.
+
+    Raises TokenClientError if the broker cannot be asked.
+    """
+    point = f"tokens for {printable(str(owner))}"
+    if connection.version(ApiKey.CREATE_DELEGATION_TOKEN) < OWNER_VERSION:
+        problem = f"{connection.server} creates tokens for no other user than the one who asks"
+        return Finding(point, problem, "upgrade the brokers to Kafka 3.3 or later")
+    if await _may_create(connection, gateway, owner):
+        return Finding(point)
+    user = shlex.quote(printable(str(owner)))
+    remedy = allow(gateway, f"--operation CreateTokens --user-principal {user}")
+    problem = f"{gateway} may not create {point}"
+    return Finding(point, problem, f"unless {printable(str(owner))} is a super user there: {remedy}")
+
+
+async def _logins_by_token(
+    connection: Connection, config: ClientConfig, mechanism: ScramMechanism
+) -> Sequence[Finding]:
+    if not config.security_protocol.uses_sasl:
+        return ()
+    (address,) = parse_addresses(connection.server)
+    return (await login_by_token(address, config, mechanism),)
 
 
 async def login_by_token(address: Address, config: ClientConfig, mechanism: ScramMechanism) -> Finding:
@@ -195,13 +231,20 @@ async def _records(connection: Connection, _: Principal) -> Finding:
 
 async def _create_tokens(connection: Connection, gateway: Principal) -> Finding:
     point = "tokens for all users"
+    if await _may_create(connection, gateway, _PROBE):
+        return Finding(point)
+    remedy = allow(gateway, "--operation CreateTokens --user-principal User:NAME")
+    problem = f"{gateway} may not create tokens for every user"
+    return Finding(point, problem, f"for each user who comes through it, but no super user: {remedy}", needed=False)
+
+
+async def _may_create(connection: Connection, gateway: Principal, owner: Principal) -> bool:
+    """Say whether a right to create a user's tokens is there, by a request that is refused with it as well."""
     try:
-        await requests.create(connection, NewToken(_PROBE, gateway, (_NO_USER,), max_lifetime_ms=1), gateway)
+        await requests.create(connection, NewToken(owner, gateway, (_NO_USER,), max_lifetime_ms=1), gateway)
     except RequestRefused as refusal:
-        if refusal.code is ErrorCode.delegation_token_authorization_failed:
-            remedy = allow(gateway, "--operation CreateTokens --operation DescribeTokens --user-principal '*'")
-            return Finding(point, f"{gateway} may not create tokens for every user", remedy, needed=False)
-    return Finding(point)
+        return refusal.code is not ErrorCode.delegation_token_authorization_failed
+    return True
 
 
 _LOOKS: Final[Sequence[Callable[[Connection, Principal], Awaitable[Finding]]]] = (

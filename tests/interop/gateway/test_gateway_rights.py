@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from click.testing import CliRunner, Result
+
+from kafka_dt.cli import main
+from kafka_dt.client import TokenClient
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from tests.interop.gateway.conftest import GatewayMaker
 from tests.support.brokers.broker import USERS
+from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import Operator
 from tests.support.identity.acl_client import Acl
 from tests.support.java.properties import plain
-from tests.support.nodes.gateway import UPSTREAM, Gateway
+from tests.support.nodes.gateway import UPSTREAM, Gateway, service_login
 from tests.support.nodes.metrics import MetricsEndpoint, metrics_properties
 from tests.support.processes.ports import free_ports
 from tests.support.processes.waiting import eventually
@@ -35,6 +42,12 @@ def forwards(gateway: Gateway) -> bool:
     return True
 
 
+def check(gateway: Gateway, *users: str) -> Result:
+    """What `kafka-dt upstream check` says with the settings of a gateway."""
+    names = [part for user in users for part in ("--user-principal", f"User:{user}")]
+    return CliRunner().invoke(main, ["upstream", "check", "--config", str(gateway.configuration), *names])
+
+
 def test_a_missing_right_to_create_tokens_is_counted_and_told_and_the_acl_puts_it_right(
     other_gateway: GatewayMaker, operator: Operator
 ) -> None:
@@ -51,3 +64,24 @@ def test_a_missing_right_to_create_tokens_is_counted_and_told_and_the_acl_puts_i
         )
         with operator.allowing(CREATE_FOR_ALICE):
             eventually(lambda: forwards(gateway), ASKED_AGAIN_S)
+
+
+def test_the_check_tries_the_right_for_each_named_user_and_creates_no_token(
+    other_gateway: GatewayMaker, operator: Operator, cluster: KraftCluster
+) -> None:
+    async def tokens() -> list[str]:
+        async with TokenClient.from_config({**service_login(), "bootstrap.servers": cluster.sasl}) as client:
+            return sorted(each.token_id for each in await client.describe())
+
+    before = asyncio.run(tokens())
+    with other_gateway("checked", **CAROL) as gateway, operator.allowing(CREATE_FOR_ALICE):
+        done = check(gateway, "alice", "bob")
+        assert done.exit_code == 1
+        points = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+        assert [each.split()[0] for each in points] == ["ok"] * 5 + ["unfit"]
+        assert points[-2:] == [
+            "ok       tokens for User:alice",
+            "unfit    tokens for User:bob: User:carol may not create tokens for User:bob",
+        ]
+        assert check(gateway, "alice").exit_code == 0
+    assert asyncio.run(tokens()) == before
