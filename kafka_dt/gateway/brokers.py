@@ -108,7 +108,9 @@ class UpstreamBrokers:
         self._listeners: list[OnChange] = []
         self._wake = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._complained = False
+        self.problem = ""
+        """Why the cluster could not be asked for its brokers when that was tried last, as `/readyz` shows it; empty if
+        it answered. For a refused login it has the cluster's words, not our credentials."""
 
     def on_change(self, listener: OnChange) -> None:
         """Call a listener with the current brokers, and again whenever brokers come or go.
@@ -182,11 +184,6 @@ class UpstreamBrokers:
             self._change({node_id: _Broker(Address(host, port), self._monotonic())}, set())
         self._wake.set()
 
-    @property
-    def answers(self) -> bool:
-        """Whether the cluster could be asked for its brokers when that was tried last."""
-        return not self._complained
-
     def reachable(self) -> Mapping[str, int]:
         """Return how many brokers could be reached when that was tried last (`yes`), and how many could not (`no`)."""
         unreachable = sum(broker.unreachable for broker in self._brokers.values())
@@ -212,8 +209,8 @@ class UpstreamBrokers:
         """Ask for the brokers once, and begin to ask those for their versions of which they are not known or old."""
         self._wake.clear()
         self._replace(await self._ask())
-        if self._complained:
-            self._complained = False
+        if self.problem:
+            self.problem = ""
             _LOG.info("The upstream cluster names its brokers again: %s", ", ".join(map(str, sorted(self._brokers))))
         now = self._monotonic()
         for broker_id, broker in self._brokers.items():
@@ -221,8 +218,11 @@ class UpstreamBrokers:
                 broker.asking = asyncio.create_task(self._ask_versions(broker_id, broker))
 
     def _complain(self, error: TokenClientError) -> None:
-        if not self._complained:
-            self._complained = True
+        problem = "the upstream cluster cannot be reached"
+        if isinstance(error, LoginFailed):
+            problem = f"the upstream cluster refuses the gateway's login: {error.reason}"
+        if problem != self.problem:
+            self.problem = problem
             _LOG.warning("The upstream cluster cannot be asked for its brokers; the gateway tries again: %s", error)
 
     async def _ask(self) -> Mapping[int, Address]:

@@ -32,7 +32,7 @@ class State(StrEnum):
     """No worker serves yet."""
     READY = "ready"
     UNREACHABLE = "unreachable"
-    """The cluster behind a gateway cannot be reached, or what has to be written for each login cannot be."""
+    """The cluster behind a gateway cannot be reached or refuses its login, or audit events cannot be written."""
     STALE = "stale"
     """A worker cannot know which tokens were revoked, and refuses logins by token."""
     DRAINING = "draining"

@@ -161,8 +161,8 @@ class Sampling:
 
     def _unready(self) -> Iterator[str]:
         gateway = self._ports.gateway
-        if gateway is not None and not gateway.brokers.answers:
-            yield "the upstream cluster cannot be reached"
+        if gateway is not None and gateway.brokers.problem:
+            yield gateway.brokers.problem
         if self._audit is not None and self._audit.holds_up:
             yield "audit events cannot be written, and kafka.dt.audit.mode=strict allows nothing without them"
 

@@ -1,25 +1,29 @@
-"""A gateway whose user may create no tokens for a client: what the operator sees, and what puts it right."""
+"""A gateway whose own user lacks a right or the right password: what the operator sees, and what puts it right."""
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 
+import pytest
 from click.testing import CliRunner, Result
 
 from kafka_dt.cli import main
 from kafka_dt.client import TokenClient
 from kafka_dt.identity.acls.binding import AclOperation, ResourceType
 from tests.interop.gateway.conftest import GatewayMaker
+from tests.interop.test_scram_users import alter
 from tests.support.brokers.broker import USERS
 from tests.support.brokers.kraft import KraftCluster
 from tests.support.brokers.kraft_operator import Operator
 from tests.support.identity.acl_client import Acl
-from tests.support.java.properties import plain
+from tests.support.identity.scram_changes import upsertion
+from tests.support.java.properties import plain, scram
 from tests.support.nodes.gateway import UPSTREAM, Gateway, service_login
 from tests.support.nodes.metrics import MetricsEndpoint, metrics_properties
 from tests.support.processes.ports import free_ports
 from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import METADATA, ConnectionClosed
+from tests.support.protocol.raw import METADATA, ConnectionClosed, RawConnection
 
 CAROL = {
     f"{UPSTREAM}.{key}": value
@@ -29,6 +33,8 @@ CAROL = {
 """The gateway's own user, who is no super user of the cluster."""
 CREATE_FOR_ALICE = Acl("User:carol", AclOperation.CREATE_TOKENS, ResourceType.USER, "User:alice")
 COUNTED_WITHIN_S = 5.0
+READY_WITHIN_S = 10.0
+REFUSED_WITHIN_S = 30.0
 ASKED_AGAIN_S = 10.0
 
 
@@ -46,6 +52,12 @@ def check(gateway: Gateway, *users: str) -> Result:
     """What `kafka-dt upstream check` says with the settings of a gateway."""
     names = [part for user in users for part in ("--user-principal", f"User:{user}")]
     return CliRunner().invoke(main, ["upstream", "check", "--config", str(gateway.configuration), *names])
+
+
+def give_password(cluster: KraftCluster, user: str, password: str) -> None:
+    """Change the password of a user of the cluster, as its operator does."""
+    with RawConnection(cluster.plaintext.split(",")[0]) as connection:
+        assert alter(connection, upsertion(user, password)) == {user: 0}
 
 
 def test_a_missing_right_to_create_tokens_is_counted_and_told_and_the_acl_puts_it_right(
@@ -85,3 +97,25 @@ def test_the_check_tries_the_right_for_each_named_user_and_creates_no_token(
         ]
         assert check(gateway, "alice").exit_code == 0
     assert asyncio.run(tokens()) == before
+
+
+@pytest.mark.soak
+def test_health_says_that_the_cluster_refuses_the_login_of_the_gateway(
+    other_gateway: GatewayMaker, cluster: KraftCluster
+) -> None:
+    user, password, other = uuid.uuid4().hex, "a password", "another password"
+    give_password(cluster, user, password)
+    login = scram(user, password, "SCRAM-SHA-256")
+    own_login = {f"{UPSTREAM}.{key}": login[key] for key in ("sasl.mechanism", "sasl.jaas.config")}
+    with other_gateway("refused", **own_login, **metrics_properties(port := free_ports(1))) as gateway:
+        node = MetricsEndpoint(port)
+        eventually(lambda: node.readiness() == (200, ["ready"]), READY_WITHIN_S)
+        give_password(cluster, user, other)
+        # The session with the old password lasts for some seconds.
+        eventually(lambda: node.readiness()[0] == 503, REFUSED_WITHIN_S)
+        reason = "worker 0: the upstream cluster refuses the gateway's login: "
+        eventually(lambda: node.readiness()[1][1].startswith(reason), REFUSED_WITHIN_S)
+        assert password not in "".join(node.readiness()[1])
+        give_password(cluster, user, password)
+        eventually(lambda: node.readiness() == (200, ["ready"]), REFUSED_WITHIN_S)
+        assert gateway.log().count("cannot be asked for its brokers") <= 2

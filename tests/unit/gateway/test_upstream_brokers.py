@@ -198,6 +198,29 @@ async def test_the_start_waits_for_the_cluster_and_says_so_once(
     assert caplog.messages[-1] == "The upstream cluster names its brokers again: 1"
 
 
+async def test_a_refused_login_and_a_cluster_out_of_reach_are_different_problems(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "REFUSED_SECONDS", 0.01)
+    one = await cluster.add(1, users={"gateway": "wonder"})
+    server = cluster.servers[1]
+    describe = server.scripts[ApiKey.DESCRIBE_CLUSTER]
+    async with started(followed(one, user="gateway")) as brokers:
+        assert brokers.problem == ""
+        server.scripts[ApiKey.DESCRIBE_CLUSTER] = lambda _header, _request: CLOSE
+        await until(lambda: brokers.problem == "the upstream cluster cannot be reached")
+        server.users["gateway"] = "another password"
+        reason = "Authentication failed: Invalid username or password"
+        refused = f"the upstream cluster refuses the gateway's login: {reason}"
+        await until(lambda: brokers.problem == refused)
+        server.users["gateway"] = "wonder"
+        server.scripts[ApiKey.DESCRIBE_CLUSTER] = describe
+        await until(lambda: brokers.problem == "")
+    told = [record.getMessage() for record in caplog.records if "cannot be asked" in record.getMessage()]
+    assert ["Invalid username or password" in each for each in told] == [False, True], "each problem once"
+    assert "wonder" not in caplog.text
+
+
 async def test_a_broker_that_hangs_does_not_hold_up_the_start(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
