@@ -47,6 +47,7 @@ def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: 
     """Add ACLs and print them. ACLs that exist already stay as they are."""
     if rules.empty:
         raise click.UsageError("Name who is allowed or denied: --allow-principal or --deny-principal.")
+    resources.require_types_of_users()
     acls = rules.acls(resources)
     if not acls:
         raise click.UsageError("--producer needs --topic or --transactional-id; --consumer needs --topic or --group.")

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from kafka_dt.client import Acl, AclFilter
-from kafka_dt.identity.acls.binding import ANY_HOST, CLUSTER_NAME, SUPPORTED_OPERATIONS
+from kafka_dt.identity.acls.binding import ANY_HOST, ANY_NAME, CLUSTER_NAME, SUPPORTED_OPERATIONS
 from kafka_dt_protocol.api.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 
 _PRODUCES: Final = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
@@ -36,6 +36,17 @@ class Resources:
             AclFilter(kind, name, PatternType.LITERAL if kind is ResourceType.CLUSTER else self.pattern_type)
             for kind, name in self.patterns
         ]
+
+    def require_types_of_users(self) -> None:
+        """Refuse a user without a type: an ACL on it would match no user.
+
+        Raises:
+            click.BadParameter: there is one.
+        """
+        for kind, name in self.patterns:
+            user_type, colon, _ = name.partition(":")
+            if kind is ResourceType.USER and name != ANY_NAME and not (user_type and colon):
+                raise click.BadParameter(f"{name!r} has no type: write User:{name}", param_hint="'--user-principal'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ USAGE = [
     (["acl", "add", "--topic", "t"], "Name who is allowed or denied"),
     (["acl", "add", *ALLOW_ALICE], "Name a resource"),
     (["acl", "add", "--topic", "t", "--allow-principal", "alice"], "write User:alice"),
+    (["acl", "add", *ALLOW_ALICE, "--user-principal", "alice"], "'alice' has no type: write User:alice"),
+    (["acl", "add", *ALLOW_ALICE, "--user-principal", "User:a", "--user-principal", "b", "--dry-run"], "write User:b"),
+    (["acl", "add", *ALLOW_ALICE, "--user-principal", ":a"], "':a' has no type"),
     (
         ["acl", "add", "--topic", "t", *ALLOW_ALICE, "--operation", "CreateTokens"],
         "Topic has no operation CreateTokens",
@@ -261,3 +264,22 @@ async def test_nothing_to_list_is_said(server: ScriptedServer) -> None:
     server.scripts[ApiKey.DESCRIBE_ACLS] = lambda *_: {**nothing, "resources": ()}
     assert (await asyncio.to_thread(ask, server, "user", "list")).stdout == "no SCRAM users\n"
     assert (await asyncio.to_thread(ask, server, "acl", "list")).stdout == "no ACLs\n"
+
+
+@pytest.mark.parametrize("arguments", [("*",), ("User:bob",), ("User:", "--resource-pattern-type", "prefixed")])
+def test_every_user_one_user_or_those_whose_names_begin_so_are_resources(arguments: tuple[str, ...]) -> None:
+    adding = ["acl", "add", *ALLOW_ALICE, "--operation", "CreateTokens", "--dry-run", "--output", "json"]
+    done = CliRunner().invoke(main, [*adding, "--bootstrap-server", "127.0.0.1:1", "--user-principal", *arguments])
+    assert done.exit_code == 0, done.output
+    assert [each["resource_name"] for each in json.loads(done.stdout)] == [arguments[0]]
+
+
+async def test_an_old_acl_on_a_user_without_a_type_is_listed_and_removed(server: ScriptedServer) -> None:
+    """It never matches a user, and other tools can still make it."""
+    nothing: dict[str, Any] = {"error_code": ErrorCode.none, "error_message": None, "resources": ()}
+    server.scripts[ApiKey.DESCRIBE_ACLS] = lambda *_: nothing
+    requests = server.record(ApiKey.DESCRIBE_ACLS)
+    for command in (("acl", "list"), ("acl", "remove", *ALLOW_ALICE, "--dry-run")):
+        done = await asyncio.to_thread(ask, server, *command, "--user-principal", "bob")
+        assert done.exit_code == 0, done.output
+    assert [each.resource_name_filter for each in requests] == ["bob", "bob"]
