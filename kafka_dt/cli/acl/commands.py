@@ -40,7 +40,7 @@ from kafka_dt_protocol.api.acls import PatternType
 @click.command()
 @way_options
 @with_resources
-@pattern_option(PatternType.LITERAL, "[literal|prefixed]")
+@pattern_option(PatternType.LITERAL, PatternType.PREFIXED)
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs.")
 def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: Output) -> None:
@@ -63,7 +63,7 @@ def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: 
 @click.command()
 @way_options
 @with_resources
-@pattern_option(PatternType.LITERAL, "[literal|prefixed|match|any]")
+@pattern_option(PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH, PatternType.ANY)
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs that would go.")
 @yes_option
@@ -102,7 +102,7 @@ def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confi
 @click.command("list")
 @way_options
 @with_resources
-@pattern_option(PatternType.ANY, "[any|literal|prefixed|match]")
+@pattern_option(PatternType.ANY, PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH)
 @many("--principal", "principals", "Only ACLs of this principal", metavar="User:NAME", type=PRINCIPAL)
 def list_acls(*, way: Way, resources: Resources, principals: tuple[str, ...], output: Output) -> None:
     """List ACLs: all, or those of the resources and of the principals."""

@@ -91,17 +91,26 @@ _resource_options: Final = together(
 )
 
 
-def pattern_option(default: PatternType, words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--resource-pattern-type`: the argument `pattern_type`."""
+_COMPARED: Final = {
+    PatternType.LITERAL: "literal: exactly",
+    PatternType.PREFIXED: "prefixed: they begin so",
+    PatternType.MATCH: "match: every ACL that applies to the name",
+    PatternType.ANY: "any: literal or prefixed",
+}
+"""What each type of pattern means."""
+
+
+def pattern_option(default: PatternType, *others: PatternType) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--resource-pattern-type` with the types that a command takes: the argument `pattern_type`."""
+    types = (default, *others)
     return click.option(
         "--resource-pattern-type",
         "pattern_type",
         type=_PATTERN,
         default=default.name.lower(),
         show_default=True,
-        metavar=words,
-        help="How names are compared. literal: exactly; prefixed: they begin so; match: every ACL that applies to the "
-        "name; any: literal or prefixed.",
+        metavar=f"[{'|'.join(each.name.lower() for each in types)}]",
+        help=f"How names are compared. {'; '.join(_COMPARED[each] for each in types)}.",
     )
 
 

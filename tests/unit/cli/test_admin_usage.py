@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -283,3 +284,18 @@ async def test_an_old_acl_on_a_user_without_a_type_is_listed_and_removed(server:
         done = await asyncio.to_thread(ask, server, *command, "--user-principal", "bob")
         assert done.exit_code == 0, done.output
     assert [each.resource_name_filter for each in requests] == ["bob", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("command", "types"),
+    [
+        ("add", ["literal", "prefixed"]),
+        ("list", ["any", "literal", "prefixed", "match"]),
+        ("remove", ["literal", "prefixed", "match", "any"]),
+    ],
+)
+def test_the_help_explains_the_types_of_patterns_that_the_command_takes(command: str, types: list[str]) -> None:
+    shown = " ".join(CliRunner().invoke(main, ["acl", command, "--help"]).stdout.split())
+    _, _, text = shown.partition(f"--resource-pattern-type [{'|'.join(types)}] ")
+    explained = re.findall(r"(literal|prefixed|match|any): ", text.partition("[default: ")[0])
+    assert explained == types
