@@ -26,6 +26,7 @@ import click
 from rich.console import Console
 
 from kafka_dt import app
+from kafka_dt.cli.health import DEFAULT_URL
 from kafka_dt.cli.options import example, user_data_dir
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
 from kafka_dt.config import METRICS_LISTENER, ConfigError, Endpoint, from_properties, read_properties
@@ -164,12 +165,16 @@ def _show(
     console: Console, node: EmbeddedNode, zookeeper: EmbeddedZooKeeper, address: str, token: DelegationToken
 ) -> None:
     """Print the addresses, the user, the token, and the token as settings to paste."""
+    metrics = read_properties(node.configuration)[METRICS_LISTENER]
+    health = "kafka-dt health"
+    if metrics != DEFAULT_URL:  # another node of this machine may be there
+        health += f" --config {shlex.quote(str(node.configuration))}"
     facts = {
         "Kafka clients": f"{address} (SASL_PLAINTEXT)",
         "ZooKeeper": zookeeper.address,
         "User": f"{USER}, password {node.password} (PLAIN)",
         "Its settings": str(node.client_properties),
-        "Metrics": f"{read_properties(node.configuration)[METRICS_LISTENER]}/metrics (kafka-dt health)",
+        "Metrics": f"{metrics}/metrics ({health})",
         "Node settings": f"{node.configuration} (kafka-dt keys list --config ...)",
         "Audit events": str(node.audit_dir),
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionClosedRequireSaslError
 
+from kafka_dt.cli.run import METRICS_PORT
 from tests.support.nodes.commands import called
 from tests.support.nodes.server import PROGRAM
 from tests.support.processes.process import ChildProcess
@@ -96,6 +98,16 @@ def test_run_ends_its_start_with_a_token_that_works_and_leaves_nothing_behind_bu
     with demonstration(tmp_path) as again:
         # It has taken the user of before as well, whose password is in the same file.
         assert {token} < again.described()
+
+
+def test_run_shows_the_command_that_asks_its_own_node_for_its_health(tmp_path: Path) -> None:
+    """Where another program has the usual port of metrics, which a plain `kafka-dt health` asks."""
+    with ExitStack() as stack:
+        with suppress(OSError):  # a node of this machine has it
+            stack.enter_context(socket.create_server(("127.0.0.1", METRICS_PORT)))
+        here = stack.enter_context(demonstration(tmp_path))
+        done = called(*shlex.split(here.shown(r"Metrics +\S+/metrics \(kafka-dt (.+)\)")))
+        assert (done.returncode, done.stdout) == (0, "ready\n")
 
 
 def test_run_logs_why_a_login_is_refused(shared: Demonstration, tmp_path: Path) -> None:
