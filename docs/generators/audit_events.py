@@ -236,8 +236,8 @@ kafka.dt.audit.log.dir=/var/log/kafka-dt/audit
 kafka.dt.audit.log.signing.key=file:/etc/kafka-dt/audit.key
 ```
 
-Name a folder without other audit files: those that were not written in strict mode have no chain, and
-`kafka-dt audit verify` reports each of them (`no-chain`).
+Name a folder without other audit files: those that were not written in strict mode have no chain, and beside files
+that have one, `kafka-dt audit verify` reports each of them (`no-chain`).
 
 Make the key, which only the user of the node may read, and give the public one to those who verify:
 
@@ -289,6 +289,10 @@ Error: 1 fault in /var/log/kafka-dt/audit
 ```
 
 The exit status is 1 if there is a fault; `--output json` is for programs.
+
+If no file has a hash and no digest is there, the command says in one line that there is nothing to verify, and the exit
+status is 3: no node in strict mode wrote these files, or they were altered. If your nodes are strict, give the command
+`--public-key`; then it reports every such file, and the exit status is 1.
 
 | kind | what it means |
 |---|---|

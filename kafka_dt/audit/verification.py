@@ -37,7 +37,7 @@ from kafka_dt.audit.chain import (
     link_after,
     link_in,
 )
-from kafka_dt.audit.file_names import FileName, digest_path, files_in
+from kafka_dt.audit.file_names import DIGEST, FileName, digest_path, files_in
 from kafka_dt.audit.line_file import whole_lines
 
 _EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d{1,19})")
@@ -121,6 +121,23 @@ def without_chain(directory: Path) -> list[str]:
         OSError: a file cannot be read.
     """
     return [str(name) for name in files_in(directory) if _begins_without_hash(directory / str(name))]
+
+
+def shows_strict_mode(directory: Path) -> bool:
+    """Say whether anything in a folder is of a node in strict mode: a digest, or a line with the key `chain`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    if any(DIGEST in path.name for path in directory.iterdir()):
+        return True
+    return any(_has_chain(directory / str(name)) for name in files_in(directory))
+
+
+def _has_chain(path: Path) -> bool:
+    # What is left of a damaged hash counts as well. No text of a client can look like it: JSON escapes quotation marks.
+    with path.open("rb") as file:
+        return any(b'"chain"' in line for line in file)
 
 
 def _begins_without_hash(path: Path) -> bool:

@@ -4,6 +4,9 @@
 - json: for programs, stable. A list of series (`worker`, `files`, `lines`, `continues`, `faults`), each fault with
   `kind`, `file`, `text`, `first_line` and `last_line`.
 
+Exit status: 0; 1 when a file has a fault; 2 for wrong usage; 3 when nothing in the folder shows that a node in strict
+mode wrote it, which is neither verified nor a fault.
+
 Source: docs/audit.md, "Evidence".
 """
 
@@ -17,7 +20,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from kafka_dt.audit.verification import verified
+from kafka_dt.audit.verification import shows_strict_mode, verified
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, write_json
@@ -25,6 +28,18 @@ from kafka_dt.cli.tables import console, table
 
 if TYPE_CHECKING:
     from kafka_dt.audit.verification import Series
+
+
+class NothingToVerify(click.ClickException):
+    """The files of a folder show nothing of strict mode."""
+
+    exit_code = 3
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(
+            f"nothing to verify: no file in {directory} shows that it was written with kafka.dt.audit.mode=strict. "
+            "A node in strict mode leaves a chain and digests: if one wrote these files, they were altered"
+        )
 
 
 @click.group(cls=SuggestingGroup)
@@ -48,16 +63,21 @@ def verify(*, directory: Path, key_file: Path | None, output: Output) -> None:
     """Find lines of audit files that were altered or removed.
 
     The command also finds lines that were cut or moved. DIR holds the files of nodes with kafka.dt.audit.mode=strict.
-    The exit status is 1 if a file has a fault.
+    The exit status is 1 if a file has a fault. It is 3 if nothing in DIR shows that a node in strict mode wrote it; but
+    with --public-key such files have faults.
     """
     found = list(verified(directory, None if key_file is None else _public_key(key_file)))
     if not found:
         raise click.ClickException(f"{directory} has no audit files (audit-<node>-<worker>-<start>-<n>.jsonl)")
+    faults = sum(len(series.faults) for series in found)
+    can_verify = not faults or key_file is not None or shows_strict_mode(directory)
     if output is Output.JSON:
         write_json([asdict(series) for series in found], indent=2)
-    else:
+    elif can_verify:
         _show(found)
-    if faults := sum(len(series.faults) for series in found):
+    if not can_verify:
+        raise NothingToVerify(directory)
+    if faults:
         raise click.ClickException(f"{counted(faults, 'fault')} in {directory}")
 
 
