@@ -26,11 +26,15 @@ Errors carry their fields and word themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+
+NO_DIRECTORY: Final = "there is no such directory"
+"""The reason of `NoSource` where the directory is missing."""
 
 
 class PipelineError(Exception):

@@ -28,6 +28,8 @@ from kafka_dt.cli.pipeline.cases import case_count, write_worst
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
+from kafka_dt.pipeline.errors import NoTable
+from kafka_dt.pipeline.local_paths import is_missing
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.contents import Contents
@@ -178,6 +180,8 @@ def report(  # noqa: PLR0917 - click gives them by name
         networks=named,
         suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
     )
+    if is_missing(table, conf):
+        raise NoTable(table)
     with started("report", master, conf, delta=True, once=True) as spark, Steps().step("Reading the table") as step:
         made = make_report(
             spark,

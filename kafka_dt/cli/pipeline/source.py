@@ -3,6 +3,7 @@
 @click.command()
 @source_options
 def command(*, source: Source) -> None:
+    source.check(conf)
     with started("ingest", master, conf, kafka=source.is_topic) as spark:
         lines = source.lines()
 """
@@ -10,7 +11,7 @@ def command(*, source: Source) -> None:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafka_dt.cli.options import together
+from kafka_dt.pipeline.errors import NO_DIRECTORY, NoSource
+from kafka_dt.pipeline.local_paths import is_missing
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.ingest import LineSource
@@ -57,6 +60,18 @@ class Source:
     def is_topic(self) -> bool:
         """Whether it is a topic."""
         return self.topic is not None
+
+    def check(self, conf: Mapping[str, str]) -> None:
+        """See that a directory of this machine is there, without Spark.
+
+        Args:
+            conf: settings of Spark.
+
+        Raises:
+            NoSource: there is no such directory.
+        """
+        if self.directory is not None and is_missing(self.directory, conf):
+            raise NoSource(self.directory, NO_DIRECTORY)
 
     def lines(self, *, batch: int | None = None, begin_ms: int | None = None) -> LineSource:
         """Make the source.

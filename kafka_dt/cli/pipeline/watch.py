@@ -232,6 +232,7 @@ def watch(
     keeper.load()
     settings = WatchSettings(since_ms=since, relearn_ms=relearn, networks=named)
     steps = Steps()
+    source.check(conf)
     with started("watch", master, conf, delta=True, kafka=source.is_topic) as spark, steps.step("Learning") as step:
         work = Watch(
             spark,

@@ -28,7 +28,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.files import Stamp, stamp
-from kafka_dt.pipeline.errors import NoSource
+from kafka_dt.pipeline.errors import NO_DIRECTORY, NoSource
 from kafka_dt.pipeline.ingest.lines import LINE
 from kafka_dt.pipeline.session import KAFKA_PACKAGE
 from kafka_dt.pipeline.table.storage import Storage
@@ -89,7 +89,7 @@ class FileSource:
         """
         storage = self._storage(spark)
         if not storage.exists():
-            raise NoSource(self.path, "there is no such directory")
+            raise NoSource(self.path, NO_DIRECTORY)
         files = (
             spark.readStream.format("text")
             .option("lineSep", "\n")

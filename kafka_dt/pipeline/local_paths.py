@@ -1,0 +1,50 @@
+"""Tell that a path of this machine is not there before Spark starts, which takes ten seconds.
+
+    if is_missing("/data/events", conf):
+        raise NoTable("/data/events")
+
+Spark decides where a path without a scheme is. It is on this machine unless Hadoop is configured otherwise.
+
+Source: org.apache.hadoop.fs.Path (what is a scheme); Hadoop, "core-default.xml", fs.defaultFS.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DEFAULT: Final = "spark.hadoop.fs.defaultFS"
+_CONFIGURED: Final = frozenset(
+    {
+        "HADOOP_CONF_DIR",
+        "YARN_CONF_DIR",
+        "SPARK_CONF_DIR",
+        "SPARK_HOME",
+        "PYSPARK_SUBMIT_ARGS",
+        "PYSPARK_GATEWAY_PORT",  # of a program that `spark-submit` runs
+    }
+)
+"""In the environment of a program for which Hadoop may be configured."""
+
+
+def is_missing(path: str, conf: Mapping[str, str]) -> bool:
+    """Say whether nothing is at a path or URI; False also where only Spark can tell.
+
+    Args:
+        path: of a file or a directory.
+        conf: settings of Spark.
+
+    Raises:
+        OSError: this process may not look there.
+    """
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return not (_DEFAULT in conf or _CONFIGURED & os.environ.keys() or Path(path).exists())
+    if scheme != "file":
+        return False
+    host, slash, below = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
+    return not host and not Path(slash + below).exists()
