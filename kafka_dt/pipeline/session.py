@@ -38,12 +38,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import PySparkRuntimeError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import kafka_dt
 import kafka_dt_protocol
 from kafka_dt.pipeline.errors import SparkNotStarted
+from kafka_dt.pipeline.jvm import NEEDED, Jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,9 +100,6 @@ _ARTIFACTS: Final = "artifacts"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of a program that `spark-submit` runs."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
-_OUTPUT, _ERRORS = 1, 2
-"""The standard streams of a process, as file descriptors."""
-_NEEDED: Final = "it needs Java 17 or newer, in JAVA_HOME or on PATH"
 _DRIVER_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _IVY_SETTINGS: Final = """\
 <ivysettings>
@@ -167,20 +165,29 @@ def runs_here(spark: SparkSession) -> bool:
 
 
 def _start(
-    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str], *, once: bool
+    name: str,
+    master: str | None,
+    conf: dict[str, str],
+    scratch: Path,
+    packages: Sequence[str],
+    *,
+    once: bool,
 ) -> SparkSession:
     settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once)
     if is_submitted() and master is not None:
         settings["spark.master"] = master
-    builder = SparkSession.builder
+    spark_conf = SparkConf()
     for key, value in settings.items():
-        builder = builder.config(key, value)
+        spark_conf.set(key, value)
     try:
-        # The JVM takes it over. Hadoop's own covers files of every file system, but no local directories.
-        with _umask(settings.get(UMASK, PRIVATE)), _output_is_ours():
-            spark = builder.getOrCreate()
-    except PySparkRuntimeError as error:
-        raise SparkNotStarted(f"its JVM ended at once; {_NEEDED}") from error
+        if not is_submitted() and not _has_jvm():
+            # The JVM takes the umask over. Hadoop's own covers files of every file system, but no local directories.
+            with _umask(settings.get(UMASK, PRIVATE)):
+                jvm = Jvm.launch(spark_conf)
+            SparkContext(conf=spark_conf, gateway=jvm.gateway)
+        else:
+            SparkContext.getOrCreate(spark_conf)
+        spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error
     for key, value in _SESSION.items():
@@ -215,20 +222,9 @@ def _umask(text: str) -> Iterator[None]:
         os.umask(before)
 
 
-@contextmanager
-def _output_is_ours() -> Iterator[None]:
-    """Start processes that print on standard error for a block.
-
-    Ivy prints on its standard output, where a command prints JSON.
-    """
-    sys.stdout.flush()
-    output = os.dup(_OUTPUT)
-    os.dup2(_ERRORS, _OUTPUT)
-    try:
-        yield
-    finally:
-        os.dup2(output, _OUTPUT)
-        os.close(output)
+def _has_jvm() -> bool:
+    """Say whether this process has a JVM, as an earlier session leaves it."""
+    return SparkContext._gateway is not None  # noqa: SLF001 - pyspark does not say it otherwise
 
 
 def _settings(
@@ -236,7 +232,7 @@ def _settings(
 ) -> dict[str, str]:
     """Give the settings that Spark is started with unless the caller gives others."""
     if not _has_java():
-        raise SparkNotStarted(f"there is no java; {_NEEDED}")
+        raise SparkNotStarted(f"there is no java; {NEEDED}")
     _check_directory()
     master = master or conf.get("spark.master", LOCAL)
     settings = {

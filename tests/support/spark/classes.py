@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -37,6 +38,9 @@ def main(option: str) -> None:
         ) as spark,
     ):
         _ingest(spark, Path(folder))
+        gateway: Any = spark.sparkContext._gateway
+    gateway.proc.stdin.close()  # which ends it
+    gateway.proc.wait()
 
 
 def _ingest(spark: SparkSession, folder: Path) -> None:

@@ -56,7 +56,7 @@ def keep_classes(java: Java) -> None:
     environment = {**os.environ, "JAVA_HOME": str(java.executable.resolve().parent.parent)}
 
     def run(option: str) -> None:
-        # It ends when the JVM has closed its output, which is after it has written the file.
+        # It ends after the JVM, which writes the file at its end.
         command = [sys.executable, "-m", "tests.support.spark.classes", option]
         subprocess.run(command, env=environment, capture_output=True, timeout=CLASSES_TIMEOUT_S, check=True)
 
