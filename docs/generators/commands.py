@@ -26,7 +26,9 @@ Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `to
 `pipeline`) end with status 130 when Ctrl-C or SIGTERM interrupts them, after the work that is under way. Run the
 command again to do the rest. Their `--output json` has the same counts: `changed` (sealed, unsealed, ended),
 `unchanged` (already so, valid, not selected), `gone` (another process deleted the token meanwhile) and `failed`.
-`total` is the number of all tokens, done or not. `pipeline ingest` ends with status 130 in the same way.
+`total` is the number of all tokens, done or not. `pipeline ingest` ends with status 130 in the same way. The other
+commands of `pipeline` end at once on Ctrl-C, with status 130 and a line that says how to go on; so do all of them while
+Spark starts.
 """
 
 

@@ -1,7 +1,8 @@
-"""Start the JVM of Spark, and pass on to stderr what it prints.
+"""Start the JVM of Spark, pass on to stderr what it prints, and end it.
 
     jvm = Jvm.launch(conf)
     SparkContext(conf=conf, gateway=jvm.gateway)
+    jvm.end()
 
 While the JVM starts, Ivy prints how it looks for the jars: twenty lines on stdout and stderr, also when it finds all of
 them in its cache. So what the JVM prints by then is shown only if it does not start. Downloads are one line. What it
@@ -17,9 +18,11 @@ from __future__ import annotations
 import os
 import re
 import select
+import subprocess
 import sys
 import threading
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +44,8 @@ _UNRESOLVED: Final = "unresolved dependency"
 _NO_JARS: Final = "; name a mirror in spark.jars.ivySettings, or the jars themselves in spark.jars"
 _READ_BYTES: Final = 65_536
 _LOOK_S: Final = 0.01
+_PATIENCE_S: Final = 10.0
+"""How long a JVM may take to end in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,36 @@ class Jvm:
                 gateway = launch_gateway(conf, {"stdout": inlet, "stderr": inlet})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             raise SparkNotStarted(f"its JVM ended at once{_why(printed.show())}") from error
+        except KeyboardInterrupt as interrupt:
+            _end_launched(interrupt)
+            raise
         printed.drop()
         return cls(gateway)
+
+    def end(self) -> None:
+        """End it, in order if it does so in time."""
+        self._process.terminate()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once; it leaves its temporary files."""
+        self._process.kill()
+
+    @property
+    def _process(self) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = self.gateway.proc
+        return process
+
+
+def _end_launched(interrupt: KeyboardInterrupt) -> None:
+    """End a JVM that pyspark was starting when Ctrl-C came; pyspark does not give it away before it has started."""
+    for frame, _ in traceback.walk_tb(interrupt.__traceback__):
+        process = frame.f_locals.get("proc")
+        if isinstance(process, subprocess.Popen):
+            process.terminate()
 
 
 def _why(printed: str) -> str:

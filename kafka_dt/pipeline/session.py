@@ -43,6 +43,7 @@ from pyspark.sql import SparkSession
 
 import kafka_dt
 import kafka_dt_protocol
+from kafka_dt.pipeline.ctrl_c import CtrlC, heeding_ctrl_c
 from kafka_dt.pipeline.errors import SparkNotStarted
 from kafka_dt.pipeline.jvm import NEEDED, Jvm
 
@@ -133,14 +134,15 @@ def spark_session(
 
     Raises:
         SparkNotStarted: there is no Java, this directory cannot be written, or the JVM ended at once.
+        KeyboardInterrupt: Ctrl-C came, whatever the block has raised for it; see `ctrl_c.py`.
     """
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
+    with heeding_ctrl_c() as ctrl_c, tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
         packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
         settings = {**(_DELTA if delta else {}), **(conf or {})}
-        spark = _start(name, master, settings, Path(scratch), packages, once=once)
+        spark = _start(name, master, settings, Path(scratch), packages, once=once, ctrl_c=ctrl_c)
         try:
             yield spark
         finally:
@@ -172,6 +174,7 @@ def _start(
     packages: Sequence[str],
     *,
     once: bool,
+    ctrl_c: CtrlC,
 ) -> SparkSession:
     settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once)
     if is_submitted() and master is not None:
@@ -183,10 +186,11 @@ def _start(
         if not is_submitted() and not _has_jvm():
             # The JVM takes the umask over. Hadoop's own covers files of every file system, but no local directories.
             with _umask(settings.get(UMASK, PRIVATE)):
-                jvm = Jvm.launch(spark_conf)
+                ctrl_c.jvm = jvm = Jvm.launch(spark_conf)
             SparkContext(conf=spark_conf, gateway=jvm.gateway)
         else:
             SparkContext.getOrCreate(spark_conf)
+        ctrl_c.heed()
         spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error

@@ -5,13 +5,49 @@ Read `ingest.py` first. The commands need an extra. They import pyspark when the
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import click
 
 from kafka_dt.cli import LazyGroup
 
+_GOES_ON: Final = "run it again to go on"
+_WHAT_NOW: Final = {
+    "convert": "the old table is as it was; delete the new one, if it is there, before you run it again",
+    "demo": "run it again to begin anew",
+    "expire": _GOES_ON,
+    "generate": "run it again to make all files anew",
+    "ingest": "the ingest goes on where it was when it is run again",
+    "report": "the table is as it was; run it again to make the report",
+    "rotate": _GOES_ON,
+    "seal": _GOES_ON,
+    "unseal": _GOES_ON,
+    "verify": "run it again to begin anew",
+    "watch": "the watch goes on where it was when it is run again",
+}
+"""Command -> what holds after Ctrl-C."""
+
+
+class Interrupted(click.ClickException):
+    """Ctrl-C ended the command in the midst of its work."""
+
+    exit_code = 130
+
+
+class _InterruptibleGroup(LazyGroup):
+    """A group whose commands end with one line on Ctrl-C."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            what_now = _WHAT_NOW.get(ctx.invoked_subcommand or "")
+            raise Interrupted(f"interrupted; {what_now}" if what_now else "interrupted") from None
+
 
 @click.group(
-    cls=LazyGroup,
+    cls=_InterruptibleGroup,
     lazy_commands={
         "convert": "kafka_dt.cli.pipeline.convert:convert",
         "demo": "kafka_dt.cli.pipeline.demo:demo",

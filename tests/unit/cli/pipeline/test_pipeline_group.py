@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,17 @@ def test_the_program_for_spark_submit_stands_alone_in_its_folder() -> None:
 )
 def test_wrong_usage_of_ingest_is_told_before_spark_starts(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, ["pipeline", "ingest", *arguments]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(pipeline.list_commands(click.Context(pipeline))) - {"script"}))
+def test_ctrl_c_in_a_command_is_one_line_that_says_what_holds_and_status_130(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "get_command", lambda _context, name: click.Command(name, callback=interrupted))
+    result = CliRunner().invoke(main, ["pipeline", name])
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert re.fullmatch(r"Error: interrupted; .*run .+\n", result.stderr)
