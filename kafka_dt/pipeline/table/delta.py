@@ -10,7 +10,7 @@ may append at once; on a disk of this machine they take turns. An append whose r
 because their plan reads it (`latest`), does not take place if another writer has added something meanwhile: `Conflict`.
 
 Limits: what a commit says of batches is read by Delta's own classes, which are no public interface: delta-spark is
-pinned. Clustering rewrites the newest CUBE_BYTES at most.
+pinned. Clustering rewrites what is new, and of what it has rewritten before only what came to less than FILE_BYTES.
 
 Source: the Delta transaction log protocol; Delta Lake, "Idempotent table writes in foreachBatch", "Concurrency
 control", "Use liquid clustering".
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FILE_BYTES: Final = 128 * 1024 * 1024
-"""How large clustered files are at most."""
-CUBE_BYTES: Final = 2 * FILE_BYTES
-"""What is clustered together; later runs leave it alone. The default, 100 GiB, would rewrite most tables each time."""
+"""The size of a large file. OPTIMIZE divides what it writes by it and rounds down: files are up to twice as large."""
 _COMMIT: Final = "_delta_log/{:020}.json"
 _CONFLICTS: Final = "io.delta.exceptions."
 """The package of Delta's errors about other writers, and of no others."""
@@ -66,6 +64,8 @@ class Layout:
     """Columns; rows with the same values come into the same files."""
     indexed: tuple[str, ...]
     """Columns of which the log has the least and the greatest value of each file; the clustered ones are among them."""
+    file_bytes: int = FILE_BYTES
+    """As FILE_BYTES."""
 
     def properties(self) -> dict[str, str]:
         """Give the properties of the table."""
@@ -139,7 +139,7 @@ class DeltaFiles:
         if not self.exists():
             return 0
         snapshot = self._snapshot()
-        return int(snapshot.numOfFiles()) - -(-int(snapshot.sizeInBytes()) // FILE_BYTES)
+        return int(snapshot.numOfFiles()) - -(-int(snapshot.sizeInBytes()) // self._layout.file_bytes)
 
     def optimize(self) -> int:
         """Rewrite small files as large ones, clustered, and return how many were replaced.
@@ -147,12 +147,16 @@ class DeltaFiles:
         Raises:
             Conflict: another writer does the same.
         """
+        file_bytes = self._layout.file_bytes
         prefix = "spark.databricks.delta.optimize"
         cube = f"{prefix}.clustering.mergeStrategy.minCubeSize"
         settings = {
-            f"{prefix}.maxFileSize": FILE_BYTES,
-            f"{cube}.threshold": CUBE_BYTES,
-            f"{cube}.targetCubeSize": CUBE_BYTES,
+            f"{prefix}.maxFileSize": file_bytes,
+            # A cube is what is clustered together. Delta fills one until the next file would make it larger than the
+            # target, so it has more than the target less one file: with a higher threshold each run would rewrite it.
+            # The default threshold, 100 GiB, would rewrite most tables each time.
+            f"{cube}.threshold": file_bytes,
+            f"{cube}.targetCubeSize": 2 * file_bytes,
         }
         for key, value in settings.items():
             self._spark.conf.set(key, value)
