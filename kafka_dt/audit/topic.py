@@ -44,7 +44,8 @@ class EventTopic:
     Args:
         topic: its name.
         timeout_seconds: how long brokers may take for an answer.
-        arguments: of aiokafka's producer: the brokers, the login with its password, `acks` and so on.
+        arguments: of aiokafka's producer: the brokers, the login with its password, `acks` and so on. How large a batch
+            is, is not among them: the lines are divided here.
 
     Raises:
         AiokafkaMissing: the extra is not installed.
@@ -54,7 +55,7 @@ class EventTopic:
         _aiokafka()
         self._topic = topic
         self._timeout_seconds = timeout_seconds
-        self.arguments = arguments
+        self.arguments = {**arguments, "max_batch_size": BATCH_BYTES}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: Any = None
         self._turn = count()

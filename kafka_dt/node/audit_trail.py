@@ -21,7 +21,7 @@ from kafka_dt.audit.chained_files import ChainedFiles
 from kafka_dt.audit.files import EventFiles, FileRules
 from kafka_dt.audit.recorder import QueuedLog, Recorder
 from kafka_dt.audit.threaded import Sink
-from kafka_dt.audit.topic import BATCH_BYTES, TOPIC_MODULE, AiokafkaMissing, EventTopic
+from kafka_dt.audit.topic import TOPIC_MODULE, AiokafkaMissing, EventTopic
 from kafka_dt.client import ClientConfig, ClientConfigError
 from kafka_dt.client.producing import producer_arguments
 from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings, ConfigError
@@ -129,7 +129,6 @@ def event_topic(settings: AuditTopicSettings) -> EventTopic:
     arguments = {
         "acks": settings.acks if settings.acks == "all" else int(settings.acks),
         "compression_type": None if settings.compression_type == "none" else settings.compression_type,
-        "max_batch_size": BATCH_BYTES,
     }
     try:
         return EventTopic(settings.topic, client.request_timeout_ms / 1000, connection | arguments)

@@ -7,10 +7,11 @@ import errno
 import os
 from contextlib import closing
 
+import aiokafka
 import pytest
 
 from kafka_dt.audit.delivery import SinkFailed
-from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, _batches
+from kafka_dt.audit.topic import BATCH_BYTES, EventTopic, _batches, _built
 
 TOO_MANY_FILES = os.strerror(errno.EMFILE)
 
@@ -22,6 +23,16 @@ def test_lines_are_divided_into_batches_that_are_full_or_a_single_line() -> None
     assert [line for batch in batches for line in batch] == lines
     assert all(len(batch) == 1 or sum(map(len, batch)) <= BATCH_BYTES for batch in batches)
     assert len(batches) <= 10
+
+
+async def test_a_producer_takes_every_batch_whatever_its_arguments_are() -> None:
+    lines = [b"x" * 1000 + b"\n"] * 600 + [b"y" * (2 * BATCH_BYTES) + b"\n"]
+    producer = aiokafka.AIOKafkaProducer(**EventTopic("audit", 1.0, {"bootstrap_servers": "127.0.0.1:1"}).arguments)
+    try:
+        built = [_built(producer, batch) for batch in _batches(lines)]
+    finally:
+        await producer.stop()
+    assert sum(batch.record_count() for batch in built) == len(lines)
 
 
 def no_file_left() -> asyncio.AbstractEventLoop:
