@@ -127,11 +127,10 @@ class DeltaFiles:
         """
         writer = rows.write.format("delta").mode("append").option("mergeSchema", True)
         writer = writer.option("txnAppId", series).option("txnVersion", batch)
-        with self._storage.turn():
-            if not self.exists():
-                writer = writer.clusterBy(*self._layout.clustered_by).options(**self._layout.properties())
-            with _conflicts():
-                writer.save(self._uri)
+        if not self.exists():
+            self.create()  # a writer to a path would make a table that is not clustered
+        with self._storage.turn(), _conflicts():
+            writer.save(self._uri)
         return self._rows_of(series, batch)
 
     def surplus_files(self) -> int:

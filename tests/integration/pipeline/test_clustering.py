@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import DateType, StringType, StructField, StructType
@@ -38,22 +38,30 @@ def batch(spark: SparkSession, number: int) -> DataFrame:
     )
 
 
-def last_change(log: Path) -> tuple[int, int]:
-    """How many bytes the last commit has added and removed."""
-    actions = [json.loads(line) for line in max(log.glob("*.json")).read_text().splitlines()]
-    added, removed = (sum(each[name]["size"] for each in actions if name in each) for name in ("add", "remove"))
-    return added, removed
+def last_change(log: Path, action: str) -> list[dict[str, Any]]:
+    """The files that the last commit has added (`add`) or removed (`remove`)."""
+    actions = (json.loads(line) for line in max(log.glob("*.json")).read_text().splitlines())
+    return [each[action] for each in actions if action in each]
+
+
+def size(files: list[dict[str, Any]]) -> int:
+    return sum(each["size"] for each in files)
 
 
 def test_clustering_rewrites_new_files_and_less_than_a_file_of_old_ones(spark: SparkSession, tmp_path: Path) -> None:
     files, log = DeltaFiles(spark, str(tmp_path / "rows"), LAYOUT), tmp_path / "rows" / "_delta_log"
-    files.create()
     old = []
     for number in range(BATCHES):
         files.append(batch(spark, number), "series", number)
-        new, _ = last_change(log)
+        new = size(last_change(log, "add"))
         files.optimize()
-        _, rewritten = last_change(log)
-        old.append(rewritten - new)
+        old.append(size(last_change(log, "remove")) - new)
     assert max(old) < FILE_BYTES
     assert files.now().count() == BATCHES * ROWS
+
+
+def test_the_first_rows_make_a_clustered_table(spark: SparkSession, tmp_path: Path) -> None:
+    files, log = DeltaFiles(spark, str(tmp_path / "rows"), LAYOUT), tmp_path / "rows" / "_delta_log"
+    files.append(batch(spark, 0), "series", 0)
+    files.optimize()
+    assert {each["tags"]["ZCUBE_ZORDER_BY"] for each in last_change(log, "add")} == {'["date","owner"]'}
