@@ -10,6 +10,7 @@ import aiokafka
 import pytest
 
 from kafka_dt.pipeline.alerts import Alert, NotDelivered, destination
+from kafka_dt.pipeline.alerts.forms import FORMS
 from kafka_dt.pipeline.cases import form_cases
 from tests.support.brokers.broker import USERS, Broker
 from tests.support.findings import MONDAY, sighting
@@ -32,6 +33,30 @@ def test_an_alert_is_a_record_that_the_broker_has_acknowledged(broker: Broker, m
     for alert in alerts:
         made.send([alert])
     assert asyncio.run(records(broker.plaintext, topic, len(alerts))) == [alert.as_document() for alert in alerts]
+
+
+def test_a_case_with_many_findings_is_sent_in_the_form_of_a_siem(broker: Broker) -> None:
+    topic = f"alerts-{uuid.uuid4().hex}"
+    (case,) = form_cases([sighting(f"token-{number}") for number in range(40)])
+    alert = Alert(case, case.sightings)
+    messages = FORMS["ocsf"](alert)
+    assert sum(len(each.text) for each in messages) > 32 * 1024  # twice what aiokafka puts into a batch by default
+    settings = {"kafka.bootstrap.servers": broker.plaintext}
+    destination(f"kafka:{topic}", settings, lambda: MONDAY, FORMS["ocsf"]).send([alert])
+    got = asyncio.run(records(broker.plaintext, topic, len(messages)))
+    assert got == [json.loads(each.text) for each in messages]
+
+
+def test_an_alert_that_is_too_large_for_the_topic_is_refused_for_good(broker: Broker) -> None:
+    (case,) = form_cases([sighting(f"token-{number}") for number in range(6000)])
+    alert = Alert(case, case.sightings)
+    assert len(alert.as_json()) > 1024 * 1024
+    made = destination(
+        f"kafka:alerts-{uuid.uuid4().hex}", {"kafka.bootstrap.servers": broker.plaintext}, lambda: MONDAY
+    )
+    with pytest.raises(NotDelivered, match="MessageSizeTooLarge") as refused:
+        made.send([alert])
+    assert not refused.value.again
 
 
 async def records(servers: str, topic: str, count: int) -> list[object]:

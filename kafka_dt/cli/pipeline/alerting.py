@@ -24,7 +24,17 @@ import click
 
 from kafka_dt.cli.options import read_properties, together
 from kafka_dt.cli.output import counted
-from kafka_dt.pipeline.alerts import KINDS, PAUSES_S, AlertError, Delivery, Destination, Failure, Memory, destination
+from kafka_dt.pipeline.alerts import (
+    KINDS,
+    PAUSES_S,
+    AlertError,
+    Delivery,
+    Destination,
+    Failure,
+    History,
+    Memory,
+    destination,
+)
 from kafka_dt.pipeline.alerts.destinations import check_settings
 from kafka_dt.pipeline.alerts.forms import FORMS, Form, as_case
 from kafka_dt.pipeline.cases import SEVERITIES, Case
@@ -62,13 +72,21 @@ class Alerting:
     level: str
     memory: Path | None
 
-    def tell(self, cases: Sequence[Case], folder: Path, *, pauses_s: Sequence[float] = PAUSES_S) -> Told | None:
+    def tell(
+        self,
+        cases: Sequence[Case],
+        folder: Path,
+        *,
+        pauses_s: Sequence[float] = PAUSES_S,
+        history: History | None = None,
+    ) -> Told | None:
         """Tell the destinations of what they do not know yet; None if there are none.
 
         Args:
             cases: those that there are.
             folder: has the memory, unless an option names it.
             pauses_s: how long to wait before each further try of a message.
+            history: of a process that tells again and again.
 
         Raises:
             AlertError: the memory cannot be used.
@@ -76,7 +94,7 @@ class Alerting:
         if not self.destinations:
             return None
         memory = Memory.of(self.memory or folder / MEMORY)
-        delivery = Delivery(memory, now=datetime.now(UTC), sleep=time.sleep, pauses_s=pauses_s)
+        delivery = Delivery(memory, now=datetime.now(UTC), sleep=time.sleep, pauses_s=pauses_s, history=history)
         failures = delivery.deliver(cases, self.destinations, self.level)
         return Told(delivery.sent, failures)
 

@@ -15,9 +15,9 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -32,6 +32,7 @@ from kafka_dt.cli.pipeline.cases import write_case
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
 from kafka_dt.cli.progress import INTERRUPTED, Steps
+from kafka_dt.pipeline.alerts import Failure, History
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,12 +220,14 @@ def watch(
     named = () if networks is None else load_networks(networks)
     kinds = [sign.kind for sign in SIGNS]
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
+    telling = _Telling(alerting, to)
+    responder = None if response is None else response.responder(to)
     keeper = Keeper(
         path=to / STATE,
         table=table,
         now=_now,
-        deliver=lambda cases: _tell(alerting, cases, to),
-        responder=None if response is None else response.responder(to),
+        deliver=telling,
+        responder=responder,
         told=_writer(output),
         suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
         metrics=metrics,
@@ -264,11 +267,24 @@ def _writer(output: Output) -> Callable[[Case], None]:
     return write_case
 
 
-def _tell(alerting: Alerting, cases: Any, folder: Path) -> bool:
-    told = alerting.tell(cases, folder, pauses_s=())
-    for failure in () if told is None else told.failures:
-        click.echo(f"{failure.name} did not take {counted(failure.left, 'alert')}: {failure.reason}", err=True)
-    return told is None or not told.failures
+@dataclass(slots=True)
+class _Telling:
+    """Sends alerts again and again, and says what fails."""
+
+    alerting: Alerting
+    folder: Path
+    failures: Sequence[Failure] = ()
+    """Of the last time."""
+    history: History = field(default_factory=History)
+
+    def __call__(self, cases: Sequence[Case]) -> bool:
+        """Send the alerts of cases that are new; False if some were not taken."""
+        told = self.alerting.tell(cases, self.folder, pauses_s=(), history=self.history)
+        self.failures = () if told is None else told.failures
+        for failure in self.failures:
+            if failure.tried:
+                click.echo(f"{failure.name} did not take {counted(failure.left, 'alert')}: {failure.reason}", err=True)
+        return not self.failures
 
 
 @contextmanager

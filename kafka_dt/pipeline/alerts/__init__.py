@@ -12,7 +12,7 @@ Nothing here needs Spark: a stream delivers its cases as a report does.
 from __future__ import annotations
 
 from kafka_dt.pipeline.alerts.alert import Alert
-from kafka_dt.pipeline.alerts.delivery import PAUSES_S, Delivery, Failure
+from kafka_dt.pipeline.alerts.delivery import PAUSES_S, Delivery, Failure, History
 from kafka_dt.pipeline.alerts.destination import AlertError, Destination, NotDelivered
 from kafka_dt.pipeline.alerts.destinations import KINDS, destination
 from kafka_dt.pipeline.alerts.memory import Memory
@@ -25,6 +25,7 @@ __all__ = [
     "Delivery",
     "Destination",
     "Failure",
+    "History",
     "Memory",
     "NotDelivered",
     "destination",

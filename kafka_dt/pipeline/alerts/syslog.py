@@ -4,13 +4,16 @@
     syslog:tls://siem.example.com:6514    syslog:/dev/log
 
 Over TCP and TLS a message has its length in front. Syslog acknowledges nothing: a message counts as delivered when the
-system has taken it, and over UDP it can be lost on the way.
+system has taken it, and over UDP it can be lost on the way. A datagram that is too long is cut, and a warning says so:
+its receiver gets the id of the alert and its beginning, which is for people.
 
 Source: RFC 5424, RFC 5425, RFC 5426, RFC 6587 section 3.4.1
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +27,13 @@ from kafka_dt.pipeline.alerts.alert import Alert
 from kafka_dt.pipeline.alerts.destination import TIMEOUT_S, AlertError, NotDelivered, key_of
 from kafka_dt.pipeline.alerts.forms import Form, Message
 
+_LOG = logging.getLogger(__name__)
 _FACILITY: Final = 10
 """Security and authorization messages."""
 _SEVERITIES: Final[Mapping[str, int]] = {"high": 2, "medium": 4, "low": 5}
 """Critical, warning, notice."""
+_LONGEST_DATAGRAM: Final = 65_000
+"""Bytes, below what UDP carries (65,507 over IPv4). A path takes more, as its system is set up."""
 _PORTS: Final[Mapping[str, int]] = {"udp": 514, "tcp": 514, "tls": 6514}
 
 
@@ -60,16 +66,30 @@ class Syslog:
             with closing(self._connected()) as connection:
                 for alert in alerts:
                     for message in self._form(alert):
-                        connection.sendall(self._framed(message))
+                        self._send(connection, message)
         except OSError as error:
-            raise NotDelivered(str(error.strerror or error)) from None
+            again = error.errno != errno.EMSGSIZE
+            raise NotDelivered(str(error.strerror or error), again=again) from None
 
-    def _framed(self, message: Message) -> bytes:
+    def _send(self, connection: socket.socket, message: Message) -> None:
+        written = self._written(message)
+        if self._transport in {"tcp", "tls"}:
+            connection.sendall(b"%d %s" % (len(written), written))
+            return
+        try:
+            connection.sendall(written)
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+            connection.sendall(written[:_LONGEST_DATAGRAM].decode(errors="ignore").encode())
+            text = "%s takes no %d bytes at once: alert %s was cut after %d; send it over tcp:// or tls://"
+            _LOG.warning(text, self.name, len(written), message.id, _LONGEST_DATAGRAM)
+
+    def _written(self, message: Message) -> bytes:
         priority = _FACILITY * 8 + _SEVERITIES[message.severity]
         at = self._clock().isoformat(timespec="milliseconds")
         host = socket.gethostname() or "-"
-        written = f"<{priority}>1 {at} {host} kafka-dt {os.getpid()} {message.id} - {message.text}".encode()
-        return b"%d %s" % (len(written), written) if self._transport in {"tcp", "tls"} else written
+        return f"<{priority}>1 {at} {host} kafka-dt {os.getpid()} {message.id} - {message.text}".encode()
 
     def _connected(self) -> socket.socket:
         if self._transport == "path":

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import Final
+
+from kio.schema.errors import ErrorCode
 
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.topic import AiokafkaMissing, EventTopic
@@ -21,6 +24,8 @@ from kafka_dt.pipeline.alerts.destination import AlertError, NotDelivered, key_o
 from kafka_dt.pipeline.alerts.forms import Form
 
 PREFIX = "kafka."
+_TOO_LARGE: Final = frozenset({ErrorCode.message_too_large.value, ErrorCode.record_list_too_large.value})
+"""The codes of errors of Kafka's about the message: the same one is always refused."""
 
 
 class AlertTopic:
@@ -62,4 +67,5 @@ class AlertTopic:
             try:
                 sink.write([f"{message.text}\n".encode() for alert in alerts for message in self._form(alert)])
             except SinkFailed as error:
-                raise NotDelivered(error.reason) from None
+                again = getattr(error.__cause__, "errno", None) not in _TOO_LARGE
+                raise NotDelivered(error.reason, again=again) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.pipeline.alerts import Alert, AlertError, Delivery, Failure, Memory, NotDelivered
+from kafka_dt.pipeline.alerts import Alert, AlertError, Delivery, Failure, History, Memory, NotDelivered
 from kafka_dt.pipeline.alerts.file import AlertFile
 from kafka_dt.pipeline.alerts.forms import as_case
 from kafka_dt.pipeline.cases import Sighting, form_cases
@@ -132,6 +132,75 @@ def test_what_was_taken_before_a_failure_is_not_sent_again(runs: Runs) -> None:
     rest = Answers()
     runs.run(rest, HIGH, MEDIUM)
     assert destination.findings + rest.findings == ["t1", "t2"]
+
+
+class Refuses(Answers):
+    """Takes every alert but those about one token, which it refuses."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self.token = token
+        self.tries = 0
+
+    def send(self, alerts: Sequence[Alert]) -> None:
+        self.tries += 1
+        if any(one.finding.subject == self.token for alert in alerts for one in alert.new):
+            raise NotDelivered("too large", again=False)
+        super().send(alerts)
+
+
+def test_an_alert_that_is_refused_keeps_no_other_from_its_destination(runs: Runs) -> None:
+    destination = Refuses("t1")
+    assert runs.run(destination, HIGH, MEDIUM) == [Failure("answers", "too large", 1)]
+    assert destination.findings == ["t2"]
+
+
+class Watches:
+    """Delivers again and again, as a watch does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.history = History()
+        self.now = MONDAY
+
+    def run(self, destination: Answers, *seen: Sighting, after: timedelta = timedelta(seconds=10)) -> list[Failure]:
+        self.now += after
+        delivery = Delivery(Memory.of(self.path), now=self.now, sleep=lambda _: None, pauses_s=(), history=self.history)
+        return delivery.deliver(form_cases(seen), [destination], "low")
+
+
+@pytest.fixture
+def watches(tmp_path: Path) -> Watches:
+    return Watches(tmp_path / "alerts.json")
+
+
+def test_a_watch_tries_a_refused_alert_again_after_an_hour(watches: Watches) -> None:
+    destination = Refuses("t1")
+    assert watches.run(destination, HIGH) == [Failure("answers", "too large", 1)]
+    assert [watches.run(destination, HIGH) for _ in range(9)] == [
+        [Failure("answers", "too large", 1, tried=False)] for _ in range(9)
+    ]
+    assert destination.tries == 1
+    assert watches.run(destination, HIGH, MEDIUM) == [Failure("answers", "too large", 1, tried=False)]
+    assert destination.findings == ["t2"]
+    assert watches.run(destination, HIGH, after=timedelta(hours=1)) == [Failure("answers", "too large", 1)]
+    destination.token = ""
+    assert watches.run(destination, HIGH, after=timedelta(hours=1)) == []
+    assert destination.findings == ["t2", "t1"]
+
+
+def test_a_watch_leaves_a_destination_alone_as_long_as_it_wants(watches: Watches) -> None:
+    destination = Answers(NotDelivered("busy", after_s=60))
+    assert watches.run(destination, HIGH) == [Failure("answers", "busy", 1)]
+    assert watches.run(destination, HIGH, MEDIUM) == [Failure("answers", "busy", 2, tried=False)]
+    assert watches.run(destination, HIGH, MEDIUM, after=timedelta(seconds=51)) == []
+    assert destination.findings == ["t1", "t2"]
+
+
+def test_a_destination_cannot_keep_a_watch_away_for_more_than_an_hour(watches: Watches) -> None:
+    destination = Answers(NotDelivered("busy", after_s=1e9))
+    watches.run(destination, HIGH)
+    assert watches.run(destination, HIGH, after=timedelta(hours=1)) == []
 
 
 def test_a_process_that_ends_between_the_two_sends_the_same_alert_again(runs: Runs) -> None:

@@ -66,6 +66,21 @@ def test_a_socket_of_this_machine_takes_it(alert: Alert, tmp_path: Path) -> None
         check(server.recv(65_536), alert)
 
 
+def test_a_datagram_that_is_too_long_is_cut_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    (case,) = form_cases([sighting(f"token-{number:022}") for number in range(300)])
+    alert = Alert(case, case.sightings)
+    assert len(alert.as_json()) > 65_535
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(10)
+        send(f"udp://127.0.0.1:{server.getsockname()[1]}", alert)
+        got = server.recv(65_536)
+    assert len(got) == 65_000
+    assert f" {alert.id} - {alert.as_json()}".encode().startswith(got[got.index(b" " + alert.id.encode()) :])
+    (record,) = caplog.records
+    assert f"alert {alert.id} was cut after 65000; send it over tcp:// or tls://" in record.getMessage()
+
+
 def received(
     listener: socket.socket, wrap: Callable[[socket.socket], socket.socket], work: Callable[[], None]
 ) -> bytes:
