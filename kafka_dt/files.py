@@ -45,11 +45,16 @@ def open_to_others(path: Path) -> bool:
         return False
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
     """Give a file a new content, whole or not at all, also should the machine stop in between.
 
-    Mode, owner and group stay; a new file is its owner's alone. Of a symbolic link the target is replaced. Where the
-    mode gives the group no right, the group becomes that of a user who may not give files to the old one.
+    Mode, owner and group stay. Of a symbolic link the target is replaced. Where the mode gives the group no right, the
+    group becomes that of a user who may not give files to the old one.
+
+    Args:
+        path: of the file.
+        text: its content, written as UTF-8.
+        new_mode: of a file that is not there yet, whatever the umask; by default it is its owner's alone.
 
     Raises:
         OSError: it cannot be written, or its owner or group cannot be kept; it is as it was.
@@ -65,7 +70,7 @@ def replace_file(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             if before is not None:
                 _keep_owner(file.fileno(), before, target)
-                os.fchmod(file.fileno(), before.st_mode & 0o7777)
+            os.fchmod(file.fileno(), new_mode if before is None else before.st_mode & 0o7777)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -62,6 +62,19 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_behind(tmp_path: Path
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_new_file_gets_the_mode_that_is_asked_for_and_an_old_one_keeps_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "metrics"
+    before = os.umask(0o077)
+    try:
+        replace_file(path, "text\n", new_mode=0o644)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o644
+    path.chmod(0o640)
+    replace_file(path, "text\n", new_mode=0o644)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_of_a_link_the_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("old")
     link = tmp_path / "link"

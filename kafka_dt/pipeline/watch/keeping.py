@@ -132,7 +132,7 @@ class Keeper:
         self.open_cases = len(cases)
         if self.metrics is not None:
             outcomes = self.responder.outcomes if self.responder is not None else {}
-            replace_file(self.metrics, metrics_text(cases, self.now(), outcomes))
+            replace_file(self.metrics, metrics_text(cases, self.now(), outcomes), new_mode=0o644)  # it has no names
         return cases
 
     def _shown(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
