@@ -4,6 +4,7 @@ Each case with a new finding is printed to stdout, as `pipeline report` prints i
 JSON. What is kept between runs is in `--to`: `watch.json` (counts and findings), `alerts.json` (what was sent) and
 `responses.jsonl` (what was decided about tokens).
 
+With `--once` the exit status is 1 if an alert was not taken or a token could not be ended; the next run tries again.
 Ctrl-C or SIGTERM ends it after the batch under way, with status 130. The next run continues there.
 
 Source: kafka_dt/pipeline/watch
@@ -251,6 +252,10 @@ def watch(
             work.run(interval_ms=None if once else interval)
     if interrupted:
         sys.exit(INTERRUPTED)
+    if once:
+        keeper.tend()  # what an earlier run has left, should there have been no time for it
+        if telling.failures or (responder is not None and responder.failing):
+            raise click.ClickException("Alerts were not taken, or tokens not ended; the next run tries again.")
 
 
 def _now() -> datetime:

@@ -103,6 +103,11 @@ class Responder:
             if token_id not in self._decided:
                 self._end(finding, token_id)
 
+    @property
+    def failing(self) -> int:
+        """How many tokens are to be ended and could not be."""
+        return len(self._failed)
+
     def resume(self, findings: Iterable[Finding]) -> None:
         """Let `again` ask for the tokens whose end an earlier run has begun and not done.
 
