@@ -3,12 +3,15 @@
 The server is `email.server` (localhost:25). `email.security` is starttls, tls or none; a password is sent over TLS
 only. The Message-ID is made of the alerts' ids, so that a mailbox can drop a second copy.
 
+Mail that the server takes for one recipient at least is delivered: sent again, it would come to that one again.
+
 Source: RFC 5321, RFC 5322, RFC 8314
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import smtplib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.alerts.alert import Alert
 
+_LOG = logging.getLogger(__name__)
 _TRANSIENT = range(400, 500)
 
 
@@ -70,7 +74,7 @@ class Mail:
         except (OSError, smtplib.SMTPException) as error:
             raise NotDelivered(str(error) or type(error).__name__) from None
         if refused:
-            raise NotDelivered(f"the server refuses {', '.join(refused)}", again=False)
+            _LOG.warning("the mail server refuses %s; the other recipients have the alerts", ", ".join(refused))
 
     def _connected(self) -> smtplib.SMTP:
         server = self._server
