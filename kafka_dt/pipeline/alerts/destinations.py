@@ -110,6 +110,10 @@ def _mail_server(settings: Mapping[str, str]) -> MailServer:
     username = settings.get("email.username", "")
     if username and security == "none":
         raise AlertError("email.username: a login needs email.security=starttls or tls")
+    password = _value(settings, "email.password") if username else ""
+    for key, value in (("email.username", username), ("email.password", password)):
+        if not value.isascii():  # smtplib encodes a login as ASCII
+            raise AlertError(f"{key}: it has a character that is not ASCII; use a login without one")
     return MailServer(
         host=server["host"].strip("[]"),
         port=int(server["port"] or _SMTP_PORT),
@@ -117,7 +121,7 @@ def _mail_server(settings: Mapping[str, str]) -> MailServer:
         tls=_tls(settings, "email"),
         sender=sender,
         username=username,
-        password=_value(settings, "email.password") if username else "",
+        password=password,
     )
 
 
