@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -111,6 +112,52 @@ def test_a_server_that_is_away_is_tried_again(alert: Alert) -> None:
     with pytest.raises(NotDelivered, match="refused") as failed:
         webhook(url).send([alert])
     assert failed.value.again
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\nX-Long: ", b"HTTP/1.1 503 Away\r\nX-Long: "])
+def test_an_answer_that_comes_byte_by_byte_is_waited_for_no_longer_than_another(
+    alert: Alert, monkeypatch: pytest.MonkeyPatch, begin: bytes
+) -> None:
+    monkeypatch.setattr("kafka_dt.pipeline.alerts.webhook.TIMEOUT_S", 0.3)
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(begin)
+            while not ended.wait(0.05):
+                connection.sendall(b"1")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        sender = threading.Timer(5, ended.set)
+        sender.start()
+        with pytest.raises(NotDelivered, match="timed out") as failed:
+            webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/").send([alert])
+        in_time = not ended.is_set()
+        sender.cancel()
+        ended.set()
+        thread.join()
+    assert in_time
+    assert failed.value.again
+
+
+def test_the_body_of_an_answer_is_not_waited_for(alert: Alert) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+                connection.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        webhook(f"http://127.0.0.1:{listener.getsockname()[1]}/").send([alert])
+        thread.join()
 
 
 def test_tls_trusts_the_authority_that_the_settings_name(
