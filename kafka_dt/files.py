@@ -7,15 +7,19 @@
     if stamp(path) != seen: ...
     replace_file(path, text)
 
-Source: rename(2), stat(2).
+    with locked(lock): ...           # one process at a time
+
+Source: rename(2), stat(2), flock(2).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Stamp = tuple[int, int, int, int] | None
@@ -80,6 +84,30 @@ def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
             Path(partial).unlink()
         raise
     sync_directory(target.parent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait until no other process has the lock of a path, and have it; its file is made, and stays.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Wait until no other process has the lock of an open file, and have it until the file is closed.
+
+    A file system without locks gives none, and the caller goes on.
+    """
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _keep_owner(descriptor: int, before: os.stat_result, target: Path) -> None:

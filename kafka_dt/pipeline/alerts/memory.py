@@ -2,6 +2,9 @@
 
 It has findings, not cases: when a case grows, or its findings are arranged otherwise, only what is new is told. A
 finding that no report has had for a year is forgotten.
+
+A report and a watch may share it: each write adds to what the file has, under a lock, which is the file `*.lock` beside
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from kafka_dt.files import replace_file
+from kafka_dt.files import locked, replace_file
 from kafka_dt.pipeline.alerts.destination import AlertError
 
 _VERSION: Final = 1
@@ -34,26 +37,26 @@ class Memory:
             AlertError: it is something else.
             OSError: it cannot be read.
         """
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            told = {
-                key: {finding: datetime.fromisoformat(at).astimezone(UTC) for finding, at in findings.items()}
-                for key, findings in document["told"].items()
-            }
-        except FileNotFoundError:
-            return cls(path, {})
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise AlertError(f"{path} is no memory of alerts; move it away, and all of them are sent again") from error
-        return cls(path, told)
+        return cls(path, _read(path))
 
     def knows(self, key: str, finding: str) -> bool:
         """Say whether a finding was told to a destination."""
         return finding in self._told.get(key, {})
 
     def add(self, key: str, findings: Iterable[str], now: datetime) -> None:
-        """Note that findings were told to a destination, also should the machine stop now."""
+        """Note that findings were told to a destination, also should the machine stop now.
+
+        Raises:
+            AlertError: the file has become something else.
+            OSError: it cannot be written.
+        """
         self._told.setdefault(key, {}).update(dict.fromkeys(findings, now))
-        self._write()
+        file = self._path.resolve()  # of a link, that of its target: the lock has to be the same for each name
+        with locked(file.with_name(f"{file.name}.lock")):
+            for other, told in _read(self._path).items():
+                own = self._told.setdefault(other, {})
+                own |= {finding: max(at, own.get(finding, at)) for finding, at in told.items() if now - at < _KEPT}
+            self._write()
 
     def keep(self, present: Iterable[str], now: datetime) -> None:
         """Note which findings there still are, and forget old ones; the next `add` writes it."""
@@ -70,3 +73,16 @@ class Memory:
     def _write(self) -> None:
         told = {key: {name: at.isoformat() for name, at in found.items()} for key, found in self._told.items()}
         replace_file(self._path, json.dumps({"version": _VERSION, "told": told}, indent=1) + "\n")
+
+
+def _read(path: Path) -> dict[str, dict[str, datetime]]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            key: {finding: datetime.fromisoformat(at).astimezone(UTC) for finding, at in findings.items()}
+            for key, findings in document["told"].items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise AlertError(f"{path} is no memory of alerts; move it away, and all of them are sent again") from error
