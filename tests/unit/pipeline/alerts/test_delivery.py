@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import resource
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -263,11 +266,38 @@ def test_a_file_gets_a_line_for_each_alert(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_cannot_be_written_is_not_tried_again(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_may_take_the_alert_later(tmp_path: Path) -> None:
     (case,) = form_cases([HIGH])
     with pytest.raises(NotDelivered, match="No such file") as failed:
         AlertFile(tmp_path / "missing" / "alerts.jsonl", as_case).send([Alert(case, case.sightings)])
-    assert not failed.value.again
+    assert failed.value.again
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Let files become no larger, as on a full disk."""
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def test_on_a_full_disk_no_part_of_a_line_stays(tmp_path: Path) -> None:
+    path = tmp_path / "alerts.jsonl"
+    first, second = (Alert(case, case.sightings) for case in form_cases([HIGH, MEDIUM]))
+    file = AlertFile(path, as_case)
+    file.send([first])
+    written = path.read_bytes()
+    with room_for(len(written) + 200), pytest.raises(NotDelivered, match="too large") as failed:
+        file.send([second])
+    assert path.read_bytes() == written
+    assert failed.value.again
+    file.send([second])
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [first.id, second.id]
 
 
 def test_the_text_says_who_where_when_why_and_what_ends_it() -> None:
