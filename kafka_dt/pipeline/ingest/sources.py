@@ -7,7 +7,8 @@
 
 A topic is read with Kafka's own client properties, such as those that `kafka-dt token create --output properties`
 prints: a delegation token is a login like others. They become options of the source, which Spark shows in no plan, log
-or event log; the file is read again when it changes, so that a token can be replaced while the ingest runs.
+or event log; the file is read again when it changes, so that a token can be replaced while the ingest runs. Until the
+new file can be used, what the old one had holds: a shell's `>` empties a file before the program writes to it.
 
 Kafka tells the id of a topic's cluster. It names the checkpoint together with the topic, so that topics of the same
 name in several clusters are several sources.
@@ -20,6 +21,7 @@ Source: Spark, "Structured Streaming + Kafka Integration Guide"; Structured Stre
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,9 +36,12 @@ from kafka_dt.pipeline.session import KAFKA_PACKAGE
 from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
 
 BATCH_BYTES: Final = 512 * 1024 * 1024
 BATCH_RECORDS: Final = 1_000_000
@@ -133,7 +138,12 @@ class TopicSource:
     """How many of them are one batch, at most."""
     begin_ms: int | None = field(default=None, kw_only=True)
     """Where the first run begins: at the first record that was produced then or later; None = at the first one."""
+    _properties: dict[str, str] | None = field(default=None, init=False, repr=False)
+    """What is used of the file; None = it was not read yet."""
     _seen: Stamp = field(default=None, init=False, repr=False)
+    """The file that was read last."""
+    _looked_at: Stamp = field(default=None, init=False, repr=False)
+    """The file that was there last."""
     _cluster_id: str | None = field(default=None, init=False, repr=False)
 
     def checkpoint(self, spark: SparkSession) -> str:
@@ -154,9 +164,9 @@ class TopicSource:
             try:
                 self._cluster_id = _ask_cluster_id(spark, self._client_properties())
             except Py4JJavaError as error:
-                raise NoSource(f"topic {self.topic}", _innermost(error)) from error
+                raise NoSource(self._name, _innermost(error)) from error
             except TypeError as error:  # Kafka's class is a package, as all names are that the JVM does not know
-                raise NoSource(f"topic {self.topic}", f"Spark has no Kafka source: add {KAFKA_PACKAGE}") from error
+                raise NoSource(self._name, f"Spark has no Kafka source: add {KAFKA_PACKAGE}") from error
         return self._cluster_id
 
     def lines(self, spark: SparkSession) -> DataFrame:
@@ -188,28 +198,54 @@ class TopicSource:
         )
 
     def has_changed(self) -> bool:
-        """Say whether the file of properties is another one than was read."""
-        return self.command_config is not None and stamp(self.command_config) not in {self._seen, None}
+        """Say whether the file of properties is another one, which can be used: `lines` then uses it.
 
-    def _client_properties(self) -> dict[str, str]:
-        properties = self._properties()
-        servers = self.bootstrap_servers or properties.get("bootstrap.servers")
-        if not servers:
-            raise NoSource(f"topic {self.topic}", "no bootstrap server is named")
-        kept = {key: value for key, value in properties.items() if key not in _NOT_OURS}
-        return {**kept, "bootstrap.servers": servers}
-
-    def _properties(self) -> dict[str, str]:
+        A file that cannot be used is a warning, and one that is still being written is left for the next time.
+        """
         path = self.command_config
         if path is None:
-            return {}
+            return False
+        before, self._looked_at = self._looked_at, stamp(path)
+        if self._looked_at != before or self._looked_at in {self._seen, None}:
+            return False
+        try:
+            self._properties = self._usable(path)
+        except NoSource as error:
+            _LOG.warning("%s; the properties stay as they were", error)
+            return False
+        return True
+
+    @property
+    def _name(self) -> str:
+        return f"topic {self.topic}"
+
+    def _client_properties(self) -> dict[str, str]:
+        if self._properties is None:
+            self._properties = {} if self.command_config is None else self._read(self.command_config)
+        kept = {key: value for key, value in self._properties.items() if key not in _NOT_OURS}
+        return {**kept, "bootstrap.servers": self._servers(self._properties)}
+
+    def _servers(self, properties: Mapping[str, str]) -> str:
+        servers = self.bootstrap_servers or properties.get("bootstrap.servers")
+        if not servers:
+            raise NoSource(self._name, "no bootstrap server is named")
+        return servers
+
+    def _usable(self, path: Path) -> dict[str, str]:
+        properties = self._read(path)
+        if not properties:
+            raise NoSource(self._name, f"{path} has no property")
+        self._servers(properties)
+        return properties
+
+    def _read(self, path: Path) -> dict[str, str]:
         self._seen = stamp(path)
         try:
             properties: dict[str, str] = javaproperties.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             # Neither the line nor the codec's bytes: they may be a password.
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
-            raise NoSource(f"topic {self.topic}", f"{path} cannot be read: {reason}") from None
+            raise NoSource(self._name, f"{path} cannot be read: {reason}") from None
         return properties
 
 
