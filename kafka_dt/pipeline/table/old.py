@@ -41,7 +41,12 @@ class OldFiles:
         self._storage = storage
 
     def rows(self, spark: SparkSession, name: str, schema: StructType) -> DataFrame:
-        """Read the rows of `events` or of `quarantine`; columns that they lack are null."""
+        """Read the rows of `events` or of `quarantine`; columns that they lack are null.
+
+        A table into which no such row ever came has no directory for them.
+        """
+        if not self._storage.exists(name):
+            return spark.createDataFrame([], schema)
         hidden = sorted(each.rpartition("/")[2] for each in self._hidden() if each.startswith(f"{name}/"))
         rows = spark.read.schema(schema).parquet(self._storage.uri(name))
         return rows.where(~F.col("_metadata.file_name").isin(hidden)) if hidden else rows

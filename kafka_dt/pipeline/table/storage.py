@@ -107,6 +107,10 @@ class Storage:
         """Delete a file, or a directory with all that is in it; it is no error if there is none."""
         self._files.delete(self._path(name), True)
 
+    def rename_to(self, other: Storage) -> bool:
+        """Give the root the name of another one, which is not there, in the same file system; False if it cannot."""
+        return bool(self._files.rename(self._root, other._root))
+
     def read_document(self, name: str) -> dict[str, Any]:
         """Read a file with a JSON object.
 

@@ -89,3 +89,33 @@ def test_what_cannot_be_converted_is_one_line(spark: SparkSession, here: Path, t
     result = convert(spark, here / "table", here)
     assert result.exit_code == 1
     assert "is there already; name a new directory" in result.stderr
+
+
+def test_a_table_that_has_quarantined_nothing_is_converted(spark: SparkSession, here: Path, tmp_path: Path) -> None:
+    shutil.rmtree(here / "table" / "quarantine")
+    result = convert(spark, here / "table", tmp_path / "new", "--output", "json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout).items() >= {"events": 5, "quarantined": 0}.items()
+    assert Table(str(tmp_path / "new")).quarantine(spark).count() == 0
+
+
+def test_a_conversion_that_fails_leaves_no_table_and_one_line(spark: SparkSession, here: Path, tmp_path: Path) -> None:
+    broken, new = next((here / "table" / "events").rglob("*.parquet")), tmp_path / "made" / "new"
+    content = broken.read_bytes()
+    broken.write_bytes(b"no Parquet")
+    broken.with_name(f".{broken.name}.crc").unlink(missing_ok=True)
+    result = convert(spark, here / "table", new)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {here / 'table'} cannot be converted: ")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.glob("made/*")) == []
+    broken.write_bytes(content)
+    assert convert(spark, here / "table", new).exit_code == 0
+    assert [path.name for path in new.parent.iterdir()] == ["new"]
+
+
+def test_what_a_killed_conversion_has_left_is_named(spark: SparkSession, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.partial").mkdir()
+    result = convert(spark, here / "table", tmp_path / "new")
+    assert result.exit_code == 1
+    assert f"{tmp_path}/new.partial is there: if no other conversion runs, delete it" in result.stderr
