@@ -69,7 +69,7 @@ _NOT_OURS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """The closed files `*.jsonl` in a directory and those below it."""
+    """The closed files `*.jsonl` in a directory and those below it, unless a name begins with `_` or `.`."""
 
     path: str
     """Of the directory, or its URI."""
