@@ -78,4 +78,4 @@ def test_the_token_of_a_thief_ends_and_its_open_connection_is_closed(addresses: 
 
     token_id = asyncio.run(stolen())
     assert [json.loads(line)["outcome"] for line in journal.read_text().splitlines()] == ["revoking", "revoked"]
-    assert revoke(token_id, "User:alice") is False
+    assert revoke(token_id, "User:alice", pytest.fail) is False  # no request is sent

@@ -77,7 +77,7 @@ class Response:
         )
 
 
-def _never(_token_id: str, _owner: str | None) -> bool:
+def _never(_token_id: str, _owner: str | None, _sending: Callable[[], None]) -> bool:
     """Stand in for what ends tokens in a dry run without a login."""
     return False
 

@@ -4,10 +4,13 @@
     responder.respond(findings)
 
 A token is ended if the finding about it is of a kind that the operator chose and of severity high, and if fewer than
-`at_most` tokens were ended within the hour before: a rule that goes wrong ends few. Each decision is a line of JSON in
-the journal, written to the disk before and after the request, with the facts that led to it. The journal also tells,
-after a restart, how many tokens were ended within the hour, and which ends were begun and not done. Decisions of a dry
-run count in dry runs alone. The node records the end as an audit event of its own.
+`at_most` other tokens were ended within the hour before: a rule that goes wrong ends few. A token counts as soon as its
+end is requested, whatever comes of it: a node that fails may have ended it. Each decision is a line of JSON in the
+journal, written to the disk before and after the request, with the facts that led to it. The journal also tells, after
+a restart, which tokens count, and which ends were begun and not done. Decisions of a dry run count in dry runs alone.
+The node records the end as an audit event of its own.
+
+A node that is away is asked once, then again by `again`: a connection can take its time to fail.
 
 Source: KIP-48 (ExpireDelegationToken)
 """
@@ -23,6 +26,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafka_dt.client import TokenClient, TokenClientError, TokenNotFound
+from kafka_dt.client.errors import RequestRefused, StorageNotReached
 from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.report.signs.finding import Severity
 
@@ -33,8 +37,9 @@ if TYPE_CHECKING:
     from kafka_dt.client import ClientConfig
     from kafka_dt.pipeline.report.signs.finding import Finding
 
-    Revoke = Callable[[str, str | None], bool]
-    """Ends a token, by its id and its owner; False if there is no such token. Raises TokenClientError."""
+    Revoke = Callable[[str, str | None, Callable[[], None]], bool]
+    """Ends a token, by its id and its owner; False if there is no such token. Calls the third argument just before it
+    sends the request that ends it. Raises TokenClientError."""
 
 HOUR: Final = timedelta(hours=1)
 
@@ -48,7 +53,7 @@ class Outcome(StrEnum):
     GONE = "gone"
     """There is no such token any more, or the login of the watch may not see it."""
     FAILED = "failed"
-    """The server did not do it; the watch asks again every few seconds."""
+    """The server did not do it or did not say so; the watch asks again every few seconds."""
     HELD_BACK = "held_back"
     """As many tokens were ended within the hour as may be: an operator decides."""
     WOULD_REVOKE = "would_revoke"
@@ -91,9 +96,12 @@ class Responder:
         self._now = now
         self._told = told
         past = _Past.of(journal, dry_run=policy.dry_run)
-        self._decided, self._ended, self._begun = past.decided, past.ended, past.begun
+        self._decided, self._sent, self._begun = past.decided, past.sent, past.begun
         self._held: set[str] = set()
         self._failed: dict[str, Finding] = {}
+        """The token that was asked for last is the last one."""
+        self._away = ""
+        """Why the node was not reached; empty while it answers."""
         self.outcomes: dict[str, int] = {}
         """Outcome -> how often, in this run."""
 
@@ -119,8 +127,11 @@ class Responder:
 
     def again(self) -> None:
         """Ask again for what failed."""
+        self._away = ""
         for token_id, finding in list(self._failed.items()):
             self._end(finding, token_id)
+            if self._away:
+                break
 
     def _about_tokens(self, findings: Iterable[Finding]) -> Iterator[tuple[str, Finding]]:
         """Give the findings for which tokens may be ended, with the ids of these."""
@@ -130,34 +141,44 @@ class Responder:
                 yield finding.token_id, finding
 
     def _end(self, finding: Finding, token_id: str) -> None:
-        now = self._now()
-        self._ended = [each for each in self._ended if now - each < HOUR]
-        if len(self._ended) >= self._policy.at_most:
+        hour_ago = self._now() - HOUR
+        self._sent = {name: at for name, at in self._sent.items() if at > hour_ago}
+        if len(self._sent.keys() - {token_id}) >= self._policy.at_most:
             if token_id not in self._held:
                 self._held.add(token_id)
                 self._note(finding, Outcome.HELD_BACK, f"{self._policy.at_most} tokens were ended within the hour")
             return
-        self._ended.append(now)
         if self._policy.dry_run:
-            self._note(finding, Outcome.WOULD_REVOKE)
+            self._count(finding, token_id, Outcome.WOULD_REVOKE)
             self._decided.add(token_id)
             return
-        if token_id not in self._failed:
-            self._note(finding, Outcome.REVOKING)
+        if self._away:
+            self._fail(finding, token_id, self._away)
+            return
         try:
-            ended = self._revoke(token_id, finding.owner)
+            ended = self._revoke(token_id, finding.owner, lambda: self._count(finding, token_id, Outcome.REVOKING))
         except TokenClientError as error:
-            if token_id not in self._failed:
-                self._note(finding, Outcome.FAILED, str(error))
-            self._failed[token_id] = finding
-            self._ended.remove(now)
+            if isinstance(error, StorageNotReached) or not isinstance(error, RequestRefused):
+                self._away = str(error)
+            self._fail(finding, token_id, str(error))
             return
         self._failed.pop(token_id, None)
         if ended:
+            self._sent[token_id] = self._now()
             self._decided.add(token_id)
-        else:  # nothing was ended, so a later finding asks again
-            self._ended.remove(now)
+        # Of one that has gone a later finding asks again.
         self._note(finding, Outcome.REVOKED if ended else Outcome.GONE)
+
+    def _count(self, finding: Finding, token_id: str, outcome: Outcome) -> None:
+        """Note that a token is about to be ended; it counts from now on."""
+        self._sent[token_id] = self._now()
+        self._note(finding, outcome)
+
+    def _fail(self, finding: Finding, token_id: str, reason: str) -> None:
+        """Let `again` ask for it, after all that failed before; the journal says so once."""
+        if self._failed.pop(token_id, None) is None:
+            self._note(finding, Outcome.FAILED, reason)
+        self._failed[token_id] = finding
 
     def _note(self, finding: Finding, outcome: Outcome, reason: str = "") -> None:
         """Write a line to the disk."""
@@ -183,19 +204,20 @@ class Responder:
 def revoke_over_kafka(config: ClientConfig) -> Revoke:
     """Make what ends a token at a node, as a user that may describe and expire it."""
 
-    async def end(token_id: str, owner: str | None) -> bool:
+    async def end(token_id: str, owner: str | None, sending: Callable[[], None]) -> bool:
         async with TokenClient(config) as client:
             shown = await client.describe(None if owner is None else [owner])
             token = next((each for each in shown if each.token_id == token_id), None)
             if token is None:
                 return False
+            sending()
             try:
                 await client.expire(token.hmac)
             except TokenNotFound:
                 return False
             return True
 
-    return lambda token_id, owner: asyncio.run(end(token_id, owner))
+    return lambda token_id, owner, sending: asyncio.run(end(token_id, owner, sending))
 
 
 @dataclass(slots=True)
@@ -204,8 +226,8 @@ class _Past:
 
     decided: set[str] = field(default_factory=set)
     """Ids of tokens that need nothing more."""
-    ended: list[datetime] = field(default_factory=list)
-    """When tokens were ended, or may have been."""
+    sent: dict[str, datetime] = field(default_factory=dict)
+    """Id of a token -> when its end was requested or done last."""
     begun: set[str] = field(default_factory=set)
     """Ids of tokens whose end was begun and not done."""
 
@@ -220,7 +242,6 @@ class _Past:
         if content and not content.endswith("\n"):
             with journal.open("a", encoding="ascii") as file:
                 file.write("\n")  # so that the next line is one
-        ended: dict[str, datetime] = {}
         for text in content.splitlines():
             try:
                 line = json.loads(text)
@@ -228,14 +249,11 @@ class _Past:
                 continue  # the machine stopped while it was written
             outcome, token_id, at = line["outcome"], line["token_id"], datetime.fromisoformat(line["time"])
             if outcome in {Outcome.REVOKING, Outcome.REVOKED} or (dry_run and outcome == Outcome.WOULD_REVOKE):
-                ended[token_id] = at
+                past.sent[token_id] = at
             if outcome == Outcome.REVOKED or (dry_run and outcome == Outcome.WOULD_REVOKE):
                 past.decided.add(token_id)
             if outcome in {Outcome.REVOKING, Outcome.FAILED}:
                 past.begun.add(token_id)
             if outcome in {Outcome.REVOKED, Outcome.GONE}:
                 past.begun.discard(token_id)
-            if outcome in {Outcome.GONE, Outcome.FAILED}:
-                ended.pop(token_id, None)
-        past.ended = list(ended.values())
         return past

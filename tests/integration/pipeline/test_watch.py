@@ -55,7 +55,8 @@ class Told:
         self.alerts += [sighting.id for case in cases for sighting in case.sightings]
         return True
 
-    def revoke(self, token_id: str, _owner: str | None) -> bool:
+    def revoke(self, token_id: str, _owner: str | None, sending: Callable[[], None]) -> bool:
+        sending()
         self.ended.append(token_id)
         return True
 

@@ -84,7 +84,7 @@ class Replay:
         return {line["token_id"]: json.dumps(line) for line in lines if line["outcome"] == "would_revoke"}
 
 
-def _never(_token_id: str, _owner: str | None) -> bool:
+def _never(_token_id: str, _owner: str | None, _sending: Callable[[], None]) -> bool:
     raise AssertionError("a dry run ends no token")
 
 

@@ -114,9 +114,10 @@ def test_metrics_say_that_the_watch_lives_and_cases_close_though_no_events_come(
 def test_a_token_that_a_run_could_not_end_is_ended_by_the_next(tmp_path: Path) -> None:
     ended: list[str] = []
 
-    def end(token_id: str, _owner: str | None) -> bool:
+    def end(token_id: str, _owner: str | None, sending: Callable[[], None]) -> bool:
         if not is_up:
             raise ConnectionFailed("node:9092", "refused")
+        sending()
         ended.append(token_id)
         return True
 
