@@ -8,7 +8,7 @@ hours or days after an event is left to the report:
 - `stolen_token`: a token that was used elsewhere before, in a large network where its owner never was and no other
   principal is, by a library or a kind of client id that is new to its owner; and any token in a foreign network that is
   new to its owner.
-- `foreign_renewal`: a principal that has a token's HMAC and is neither its owner nor a renewer.
+- `foreign_renewal`: a principal that has a token's HMAC and is neither its owner nor a renewer, nor its requester.
 - `refused_changes`: refusals of tokens of several owners in a day.
 - `new_describer`: a first description of tokens of others.
 - `new_requester`: a token for another owner, allowed to a principal after other work.
@@ -142,8 +142,10 @@ def _home(token_id: str, habits: Habits, state: State) -> str:
 
 
 def _wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:
-    """Find a principal that has the HMAC of a token that is not its own."""
+    """Find a principal that has the HMAC of a token that is not its own and that it did not request."""
     if not row.is_refused(*_TOKEN_CHANGES) or row.reason != OWNER_MISMATCH or row.token_id is None:
+        return None
+    if row.principal == row.requester:
         return None
     return _finding(
         FOREIGN_RENEWAL,

@@ -4,7 +4,8 @@ To renew a token, a principal needs the token's HMAC, and has to be its owner or
 cases:
 
 - *stranger*: a principal that may not renew the token asked for it. The node answers
-  `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough.
+  `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough. The principal
+  that requested the token for its owner (KIP-373) is no stranger: it has the HMAC, and may not renew the token either.
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
   for longer than `renewal_history`. The owner allowed it, so the severity is medium.
@@ -163,7 +164,9 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
     rows = events.where(concerned).select(
         "token_id", "time", "principal", "client_address", "client_software", mismatch.alias("mismatch")
     )
-    return rows.join(lives.select("token_id", "owner"), "token_id")
+    known = rows.join(lives.select("token_id", "owner", "requester"), "token_id")
+    is_its_own = F.col("mismatch") & F.col("principal").eqNullSafe(F.col("requester"))
+    return known.where(~F.coalesce(is_its_own, F.lit(False))).drop("requester")
 
 
 def _renewers(renewals: DataFrame) -> DataFrame:

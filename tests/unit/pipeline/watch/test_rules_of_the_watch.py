@@ -58,6 +58,19 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
         [row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl")],
         ("foreign_renewal", "t-etl", "high"),
     ),
+    "the HMAC of a scheduler's token in wrong hands": (
+        [
+            row(
+                RENEWED,
+                reason=MISMATCH,
+                principal="User:anna",
+                owner="User:etl",
+                requester="User:ops",
+                token_id="t-etl",
+            )
+        ],
+        ("foreign_renewal", "t-etl", "high"),
+    ),
     "tokens of two owners refused": (
         [
             row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner=each)
@@ -87,6 +100,13 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
         company(),
     ),
     "a mismatch without a token": ([row(RENEWED, reason=MISMATCH, principal="User:anna")], company()),
+    "the requester of a token for another owner may not renew or end it": (
+        [
+            row(kind, reason=MISMATCH, principal="User:ops", owner="User:etl", requester="User:ops", token_id="t-etl")
+            for kind in (RENEWED, EventType.TOKEN_EXPIRED)
+        ],
+        company(),
+    ),
     "one owner refused, again and again": (
         [row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner="User:etl")] * 9,
         company(),
