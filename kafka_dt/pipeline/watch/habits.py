@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
@@ -44,6 +45,11 @@ SETTLED: Final = timedelta(days=1)
 """How long a principal is in a network of which it is a neighbour."""
 MIGRATION: Final = timedelta(days=7)
 """Within which time principals that begin with a mechanism migrate together."""
+MOST_GUESSERS: Final = 20_000
+"""Of how many addresses unknown ids are usual, those with the most ids; a client of IPv6 has as many as it likes."""
+MOST_NAMES: Final = 1_000
+"""How many libraries and client ids of an owner are usual, those that it had first; a client makes up as many as it
+likes."""
 CROWD: Final = 4
 """So many principals of an address are worth noting: cases ask who shares an address."""
 NETWORKS, PROGRAMS, CLIENTS = "networks", "programs", "clients"
@@ -136,7 +142,7 @@ def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
         owned=owned,
         crowds=crowds,
         addresses=addresses,
-        guesses=_guesses(known, tokens),
+        guesses={row["client_address"]: row["ids"] for row in guessers(known).collect()},
         grants=grants,
         rotated=rotated,
     )
@@ -153,9 +159,8 @@ def _owners(
         software(F.col("client_software")).alias("software"),
         client_shape(F.col("client_id")).alias("client"),
     )
-    rows = logins.groupBy("who").agg(
-        F.min("time").alias("since"), *(F.collect_set(name).alias(name) for name in ("software", "client"))
-    )
+    rows = logins.groupBy("who").agg(F.min("time").alias("since"))
+    software_of, clients_of = _first_names(logins, "software"), _first_names(logins, "client")
     places = logins.groupBy("who", "wide").agg(F.min("time").alias("since"))
     networks: dict[str, set[str]] = defaultdict(set)
     neighbours: dict[str, set[str]] = defaultdict(set)
@@ -165,7 +170,7 @@ def _owners(
             neighbours[place["wide"]].add(place["who"])
     owners = {
         row["who"]: Owner(
-            row["since"], frozenset(networks[row["who"]]), frozenset(row["software"]), frozenset(row["client"])
+            row["since"], frozenset(networks[row["who"]]), software_of[row["who"]], clients_of[row["who"]]
         )
         for row in rows_of(rows)
         if row["who"] is not None
@@ -174,6 +179,15 @@ def _owners(
     crowds = {row[0]: row[1] for row in there if row[0] is not None and row[1] >= CROWD}
     settled = {network: frozenset(names) for network, names in neighbours.items()}
     return owners, settled, crowds, frozenset(row[0] for row in there if row[0] is not None)
+
+
+def _first_names(logins: DataFrame, column: str) -> dict[str, frozenset[str]]:
+    """Give the names in a column of each owner that it had first."""
+    begun = logins.groupBy("who", column).agg(F.min("time").alias("since"))
+    order = F.row_number().over(Window.partitionBy("who").orderBy("since", column))
+    first = begun.withColumn("order", order).where(F.col("order") <= MOST_NAMES)
+    rows = first.groupBy("who").agg(F.collect_list(column).alias("names")).collect()
+    return {row["who"]: frozenset(row["names"]) for row in rows}
 
 
 def _principals(
@@ -249,7 +263,7 @@ def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, 
     """Tell where each token was used first, and how many tokens of each owner live."""
     expiry = F.col("expiry_time")
     rows = (
-        events.where(F.col("token_id").isNotNull() & ok(*TOKEN_EVENTS))
+        _of_tokens(events)
         .groupBy("token_id")
         .agg(
             F.max("owner").alias("owner"),
@@ -263,12 +277,15 @@ def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, 
     return {row["token_id"]: row["first"] or "" for row in rows}, dict(living)
 
 
-def _guesses(events: DataFrame, tokens: Collection[str]) -> dict[str, int]:
+def guessers(events: DataFrame) -> DataFrame:
+    """Count the different unknown ids of each address on its largest day: `client_address` and `ids`."""
     refused = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.UNKNOWN_TOKEN.value)
     tries = events.where(refused & F.col("token_id").isNotNull() & F.col("client_address").isNotNull())
-    days = tries.groupBy("client_address", "date").agg(F.collect_set("token_id").alias("ids"))
-    most: dict[str, int] = {}
-    for day in days.toLocalIterator():
-        unknown = sum(each not in tokens for each in day["ids"])
-        most[day["client_address"]] = max(most.get(day["client_address"], 0), unknown)
-    return most
+    unknown = tries.join(_of_tokens(events).select("token_id"), "token_id", "left_anti")
+    days = unknown.groupBy("client_address", "date").agg(F.count_distinct("token_id").alias("ids"))
+    most = days.groupBy("client_address").agg(F.max("ids").alias("ids"))
+    return most.orderBy(F.desc("ids"), "client_address").limit(MOST_GUESSERS)
+
+
+def _of_tokens(events: DataFrame) -> DataFrame:
+    return events.where(F.col("token_id").isNotNull() & ok(*TOKEN_EVENTS))

@@ -17,7 +17,7 @@ from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.ingest import FileSource
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.watch import stream
-from kafka_dt.pipeline.watch.habits import learn
+from kafka_dt.pipeline.watch.habits import guessers, learn
 from kafka_dt.pipeline.watch.keeping import Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
 from kafka_dt.pipeline.watch.seen import Seen, seen_rows
@@ -187,6 +187,40 @@ def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
     assert {"10.20.99.8", "10.30.0.1"} <= set(habits.addresses)
     recent = learn(Table(str(table)).events(spark), morning, timedelta(days=2))
     assert recent.since >= morning - timedelta(days=2)
+
+
+def test_of_guessed_ids_only_numbers_come_to_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is not logged in chooses ids, and how many."""
+    story = Story()
+    story.token("etl-0", "User:etl", at(0, 1))
+    for day, ids in enumerate((["x0", "x1", "x1", "etl-0"], ["x0", "x1", "x2"])):
+        for number, each in enumerate(ids):
+            story.guess(each, at(day, 2 + number), "203.0.113.9")
+    story.guess("x9", at(0, 3), "203.0.113.10")
+    story.write(spark, tmp_path)
+    events = Table(str(tmp_path)).events(spark)
+    found = guessers(events)
+    assert found.dtypes == [("client_address", "string"), ("ids", "bigint")]
+    assert dict(map(tuple, found.collect())) == {"203.0.113.9": 3, "203.0.113.10": 1}
+    monkeypatch.setattr("kafka_dt.pipeline.watch.habits.MOST_GUESSERS", 1)
+    assert dict(map(tuple, guessers(events).collect())) == {"203.0.113.9": 3}
+
+
+def test_an_owner_is_known_by_the_programs_that_it_had_first_however_many_names_it_makes_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_dt.pipeline.watch.habits.MOST_NAMES", 2)
+    story = Story()
+    for hour, name in enumerate(("etl", "etl", "report", "kcat", "ant")):
+        story.login("etl-0", "User:etl", at(0, hour), "10.20.0.7", client_id=name, client_software=f"{name}-library")
+    story.login("load-0", "User:load", at(0, 0), "10.20.0.7", client_id="load")
+    story.write(spark, tmp_path)
+    owners = learn(Table(str(tmp_path)).events(spark), at(1, 0), timedelta(days=30)).owners
+    assert owners["User:etl"].clients == {"etl", "report"}
+    assert owners["User:etl"].programs == {"etl-library", "report-library"}
+    assert owners["User:load"].clients == {"load"}
 
 
 def test_refused_logins_displace_nothing_else_from_a_batch(
