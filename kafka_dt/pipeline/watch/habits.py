@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 ALLOWS: Final = re.compile(r"ALLOW (?:CreateTokens|All) of \w+ User:'.*' to (.*) from \S+")
 """The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
+HISTORY: Final = timedelta(days=30)
+"""From how much of the table is learned."""
 SETTLED: Final = timedelta(days=1)
 """How long a principal is in a network of which it is a neighbour."""
 MIGRATION: Final = timedelta(days=7)

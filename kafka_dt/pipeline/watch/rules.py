@@ -22,7 +22,6 @@ Source: kafka_dt/pipeline/report/signs
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
 
 HOUR: Final = timedelta(hours=1)
 _NEW: Final = {PROGRAMS: "library", CLIENTS: "client id"}
+_DAY: Final = "day"
+"""The group of ids that are counted in a day; those of an hour are counted in its two digits."""
 _GRANTED: Final = timedelta(days=1)
 """How long before a token an ACL for it came at most."""
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
@@ -112,7 +113,7 @@ def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
     else:
         return None
     for what, name in {NETWORKS: row.wide, **new}.items():
-        state.strange[row.owner, what, name] = row.first_seen
+        state.strange[row.owner, what, name] = row.last_seen
     return _finding(
         STOLEN_TOKEN,
         row,
@@ -167,12 +168,13 @@ def _refused(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     if row.principal is None or row.owner is None or row.principal == row.owner:
         return None
-    tally = state.tally(REFUSED_CHANGES.kind, row.principal, row.owner, row)
-    if len(tally.items) < REFUSED_CHANGES.thresholds.refused_owners:
+    tally = state.tally(REFUSED_CHANGES.kind, row.principal, row)
+    tally.add(row, row.owner)
+    if tally.most < REFUSED_CHANGES.thresholds.refused_owners:
         return None
     known = _known(row, habits, REFUSED_CHANGES.thresholds.refused_history)
     severity = Severity.HIGH if known else Severity.MEDIUM
-    return _counted(REFUSED_CHANGES, row.principal, tally, severity, {"different owners": len(tally.items)})
+    return _counted(REFUSED_CHANGES, row.principal, tally, severity, {"different owners": tally.most})
 
 
 def _described(row: Seen, habits: Habits, _state: State) -> Finding | None:
@@ -260,15 +262,17 @@ def _ended(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     if row.principal in {row.owner, row.requester}:
         return None
-    tally = state.tally(ENDED_FOR_MANY.kind, row.principal, row.owner, row)
+    tally = state.tally(ENDED_FOR_MANY.kind, row.principal, row)
+    tally.add(row, row.owner)
     before = habits.principals.get(row.principal)
     usual = before.ended if before is not None else 0
-    if len(tally.items) < max(thresholds.ended_owners, usual * thresholds.ended_factor):
+    if tally.most < max(thresholds.ended_owners, usual * thresholds.ended_factor):
         return None
     rotated = max(habits.rotated, state.rotated) > row.first_seen - thresholds.rotation
     if rotated or row.first_seen < habits.since + thresholds.ending_history:
         return None
-    facts = {"of different owners": len(tally.items), "the most on a day before": usual, "owners": _some(tally.items)}
+    owners = _some(tally.examples, tally.most)
+    facts = {"of different owners": tally.most, "the most on a day before": usual, "owners": owners}
     return _counted(ENDED_FOR_MANY, row.principal, tally, Severity.MEDIUM, facts)
 
 
@@ -279,16 +283,17 @@ def _guessed(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     if row.token_id in habits.tokens or row.token_id in state.homes:
         return None
-    tally = state.tally(UNKNOWN_ID_BURST.kind, row.address, f"{row.first_seen:%H} {row.token_id}", row)
-    in_an_hour = Counter(item[:2] for item in tally.items)
-    most, in_a_day = max(in_an_hour.values()), len({item[3:] for item in tally.items})
+    tally = state.tally(UNKNOWN_ID_BURST.kind, row.address, row)
+    tally.add(row, row.token_id, (_DAY, f"{row.first_seen:%H}"))
+    in_a_day = tally.different.get(_DAY, 0)
+    most = max((number for group, number in tally.different.items() if group != _DAY), default=0)
     usual = habits.guesses.get(row.address, 0) * thresholds.guess_factor
     if most < max(thresholds.guessed_in_an_hour, usual) and in_a_day < max(thresholds.guessed_in_a_day, usual):
         return None
     facts = {
         "different ids": f"{most} in an hour, {in_a_day} in a day",
         "usual there": habits.guesses.get(row.address, 0),
-        "ids, for example": _some(item[3:] for item in tally.items),
+        "ids, for example": _some(tally.examples, in_a_day),
     }
     return _counted(UNKNOWN_ID_BURST, row.address, tally, Severity.MEDIUM, facts)
 
@@ -300,11 +305,11 @@ def _sprayed(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     if row.principal is None or row.token_id is not None or row.address in habits.addresses:
         return None
-    tally = state.tally(SPRAYED_PASSWORDS.kind, row.address, row.principal, row)
-    tried = [name for name, times in tally.items.items() if times <= thresholds.spray_repeats]
-    if len(tried) < thresholds.sprayed:
+    tally = state.tally(SPRAYED_PASSWORDS.kind, row.address, row)
+    tally.add(row, row.principal, seldom=thresholds.spray_repeats)
+    if tally.few < thresholds.sprayed:
         return None
-    facts = {"principals": len(tried), "tried": _some(tried)}
+    facts = {"principals": tally.few, "tried": _some(tally.examples, tally.most)}
     return _counted(SPRAYED_PASSWORDS, row.address, tally, Severity.MEDIUM, facts)
 
 
@@ -370,10 +375,11 @@ def _evidence(facts: Mapping[str, object]) -> Iterator[Evidence]:
             yield Evidence(label, str(fact))
 
 
-def _some(names: Iterable[str]) -> str:
+def _some(names: Iterable[str], number: int = 0) -> str:
+    """Show names; `number` says how many there are if not all of them are given."""
     shown = sorted(names)
-    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
-    return ", ".join(shown[:SHOWN]) + more
+    more = max(len(shown), number) - len(shown[:SHOWN])
+    return ", ".join(shown[:SHOWN]) + (f" and {more} more" if more else "")
 
 
 def _day(instant: datetime) -> str:

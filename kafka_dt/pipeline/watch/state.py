@@ -7,37 +7,59 @@
 A tally counts different things that one subject did on one day (UTC). Tallies, findings and the homes of tokens are
 forgotten `KEPT` after their last event. The file is written whole or not at all, with the number of the last batch that
 is in it: a batch that Spark runs again is not counted again.
+
+A client that is not logged in chooses what it tries, and an IPv6 client from how many addresses. So a tally keeps short
+hashes of things, and each sign has its own share of tallies, of things and of findings: none displaces another's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import json
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka_dt.files import replace_file
 from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.errors import TableBroken
 from kafka_dt.pipeline.report.expressions import EPOCH
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
+from kafka_dt.pipeline.watch.habits import HISTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from kafka_dt.pipeline.watch.seen import Seen
 
+K = TypeVar("K")
+V = TypeVar("V")
 KEPT: Final = timedelta(days=3)
 """Longer than findings of a case lie apart."""
 MOST_ITEMS: Final = 2_000
-"""How many things a tally tells apart; a client chooses how many ids it tries."""
-MOST_TALLIES: Final = 20_000
-"""How many tallies are kept, those with the most things; a client of IPv6 chooses from how many addresses it tries."""
-MOST_FINDINGS: Final = 2_000
-"""How many findings are kept, the most severe and then the oldest ones. A team reads no more, and a client that is not
-logged in makes as many as it has addresses."""
-_VERSION: Final = 1
+"""How many things a tally tells apart."""
+MOST_ITEMS_OF_KIND: Final = 50_000
+"""How many things all tallies of a sign keep between batches; the largest tallies stop telling things apart first."""
+MOST_TALLIES: Final = 2_000
+"""How many tallies of a sign are kept, those with the most things."""
+MOST_FINDINGS: Final = 500
+"""How many findings of a sign are kept, the most severe and then the oldest ones. A team reads no more."""
+MOST_STRANGE: Final = 10_000
+"""How many strange things are kept, the newest ones; who has a token makes up names of programs."""
+_MOST_NAMES: Final = 10
+"""How many names a tally keeps as examples, and of addresses and programs."""
+_LONGEST: Final = 120
+"""Characters of such a name."""
+_HASH_BYTES: Final = 8
+_STRANGE_KEPT: Final = HISTORY + timedelta(days=1)
+"""The table tells it no longer."""
+_VERSION: Final = 2
+_WITH_ITEMS: Final = 1
+"""The version before; its tallies had the things themselves."""
 
 
 @dataclass(slots=True)
@@ -47,24 +69,55 @@ class Tally:
     first_seen: datetime
     last_seen: datetime
     events: int = 0
+    different: dict[str, int] = field(default_factory=dict)
+    """Group -> how many different things it has; a thing may be in several groups, such as an hour and the day."""
+    few: int = 0
+    """How many things came as seldom as `add` was told."""
     items: dict[str, int] = field(default_factory=dict)
-    """Thing -> how often."""
+    """Hash of a thing in a group -> how often it came."""
+    examples: list[str] = field(default_factory=list)
     addresses: dict[str, int] = field(default_factory=dict)
     programs: dict[str, int] = field(default_factory=dict)
+    is_full: bool = False
+    """Whether it tells no more things apart."""
 
     @property
-    def weight(self) -> tuple[int, datetime]:
-        """What makes it more worth keeping than another one."""
-        return len(self.items), self.last_seen
+    def most(self) -> int:
+        """The different things of the largest group."""
+        return max(self.different.values(), default=0)
 
-    def add(self, item: str, row: Seen) -> None:
-        """Count a row."""
+    def add(self, row: Seen, thing: str, groups: Iterable[str] = ("",), *, seldom: int = 0) -> None:
+        """Count a row.
+
+        Args:
+            row: what came.
+            thing: what is counted.
+            groups: those that the thing is counted in.
+            seldom: how often a thing may come to be one of `few`.
+        """
         self.first_seen = min(self.first_seen, row.first_seen)
         self.last_seen = max(self.last_seen, row.last_seen)
         self.events += row.events
-        for counts, name in ((self.items, item), (self.addresses, row.address), (self.programs, row.software)):
-            if name in counts or len(counts) < MOST_ITEMS:
+        for group in groups:
+            self._tell_apart(_hash(group, thing), group, row.events, seldom)
+        if len(self.examples) < _MOST_NAMES and (name := thing[:_LONGEST]) not in self.examples:
+            self.examples.append(name)
+        for counts, name in ((self.addresses, row.address[:_LONGEST]), (self.programs, row.software[:_LONGEST])):
+            if name in counts or len(counts) < _MOST_NAMES:
                 counts[name] = counts.get(name, 0) + row.events
+
+    def _tell_apart(self, item: str, group: str, times: int, seldom: int) -> None:
+        before = self.items.get(item, 0)
+        if not before:
+            if self.is_full or len(self.items) >= MOST_ITEMS:
+                return
+            self.different[group] = self.different.get(group, 0) + 1
+        now = self.items[item] = before + times
+        self.few += (now <= seldom) - (0 < before <= seldom)
+
+    def stop(self) -> None:
+        """Tell no more things apart; what was counted stays."""
+        self.items, self.is_full = {}, True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +154,11 @@ class State:
     homes: dict[str, Home] = field(default_factory=dict)
     """By the ids of tokens; not in the file, for the table tells it after a restart."""
 
-    def tally(self, kind: str, subject: str, item: str, row: Seen) -> Tally:
-        """Count what a subject did, and give the count of its day."""
+    def tally(self, kind: str, subject: str, row: Seen) -> Tally:
+        """Give the count of what a subject did on the day of a row."""
         key = (kind, subject, f"{row.first_seen:%Y-%m-%d}")
-        tally = self.tallies.setdefault(key, Tally(row.first_seen, row.last_seen))
-        tally.add(item, row)
+        if (tally := self.tallies.get(key)) is None:
+            tally = self.tallies[key] = Tally(row.first_seen, row.last_seen)
         return tally
 
     def put(self, finding: Finding) -> bool:
@@ -120,16 +173,31 @@ class State:
     def forget(self, newest: datetime) -> None:
         """Forget what is older than `KEPT`."""
         oldest = newest - KEPT
-        self.tallies = {key: each for key, each in self.tallies.items() if each.last_seen >= oldest}
-        if len(self.tallies) > MOST_TALLIES:
-            self.tallies = dict(heapq.nlargest(MOST_TALLIES, self.tallies.items(), lambda each: each[1].weight))
+        tallies = ((key, each) for key, each in self.tallies.items() if each.last_seen >= oldest)
+        self.tallies = _of_each_kind(tallies, lambda key, _: key[0], MOST_TALLIES, lambda _, each: _importance(each))
+        self._bound_items()
         self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
-        self.findings = {name: each for name, each in self.findings.items() if each.last_seen >= oldest}
-        if len(self.findings) > MOST_FINDINGS:
-            self.findings = dict(heapq.nsmallest(MOST_FINDINGS, self.findings.items(), lambda each: _urgency(each[1])))
+        findings = ((name, each) for name, each in self.findings.items() if each.last_seen >= oldest)
+        self.findings = _of_each_kind(
+            findings, lambda _, each: each.kind, MOST_FINDINGS, lambda _, each: _urgency(each)
+        )
+        strange = ((what, at) for what, at in self.strange.items() if at >= newest - _STRANGE_KEPT)
+        self.strange = dict(heapq.nlargest(MOST_STRANGE, strange, lambda each: each[1]))
         self.grants = {
             name: kept for name, all_ in self.grants.items() if (kept := [one for one in all_ if one >= oldest])
         }
+
+    def _bound_items(self) -> None:
+        """Let the largest tallies of a sign tell no more things apart until all of them have few enough."""
+        of_kind: dict[str, list[Tally]] = defaultdict(list)
+        for (kind, _, _), tally in self.tallies.items():
+            of_kind[kind].append(tally)
+        for tallies in of_kind.values():
+            left = sum(len(each.items) for each in tallies)
+            tallies.sort(key=lambda each: len(each.items))
+            while left > MOST_ITEMS_OF_KIND:
+                left -= len(tallies[-1].items)
+                tallies.pop().stop()
 
     @classmethod
     def of(cls, path: Path) -> State:
@@ -148,6 +216,29 @@ class State:
     def save(self, path: Path) -> None:
         """Write the file."""
         replace_file(path, json.dumps(_document(self), default=_text) + "\n")
+
+
+def _of_each_kind(
+    things: Iterable[tuple[K, V]], kind: Callable[[K, V], str], most: int, order: Callable[[K, V], Any]
+) -> dict[K, V]:
+    """Keep some things of each kind, the first ones in an order."""
+    of_kind: dict[str, list[tuple[K, V]]] = defaultdict(list)
+    for each in things:
+        of_kind[kind(*each)].append(each)
+    few = (
+        each if len(each) <= most else heapq.nsmallest(most, each, key=lambda one: order(*one))
+        for each in of_kind.values()
+    )
+    return dict(chain.from_iterable(few))
+
+
+def _hash(group: str, thing: str) -> str:
+    return hashlib.blake2b(f"{group} {thing}".encode(), digest_size=_HASH_BYTES).hexdigest()
+
+
+def _importance(tally: Tally) -> tuple[int, float]:
+    """Order tallies, those with the most things and then the newest first."""
+    return -tally.most, -tally.last_seen.timestamp()
 
 
 def _urgency(finding: Finding) -> tuple[int, datetime]:
@@ -179,13 +270,15 @@ def _document(state: State) -> dict[str, Any]:
 
 
 def _state(document: dict[str, Any]) -> State:
-    if document["version"] != _VERSION:
-        raise ValueError(document["version"])
+    version = document["version"]
+    if version not in {_VERSION, _WITH_ITEMS}:
+        raise ValueError(version)
+    tallies = document["tallies"] if version == _VERSION else ()
     findings = [_finding(each) for each in document["findings"]]
     return State(
         series=document["series"],
         batch=document["batch"],
-        tallies={(kind, subject, day): _tally(each) for kind, subject, day, each in document["tallies"]},
+        tallies={(kind, subject, day): _tally(each) for kind, subject, day, each in tallies},
         findings={finding_id(each): each for each in findings},
         strange={(owner, what, name): _instant(at) for owner, what, name, at in document["strange"]},
         grants={name: [_instant(each) for each in instants] for name, instants in document["grants"].items()},

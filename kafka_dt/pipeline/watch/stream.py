@@ -29,7 +29,7 @@ from kafka_dt.pipeline.ingest.lines import LineLimits, check_lines, good_events
 from kafka_dt.pipeline.report.expressions import EPOCH
 from kafka_dt.pipeline.session import TIME_ZONE
 from kafka_dt.pipeline.table.table import CHECKPOINTS
-from kafka_dt.pipeline.watch.habits import Habits, learn
+from kafka_dt.pipeline.watch.habits import HISTORY, Habits, learn
 from kafka_dt.pipeline.watch.seen import seen_rows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class WatchSettings:
     """How far ahead of this machine's clock an event may be."""
     relearn_ms: int = _HOUR_MS
     """How often it learns what is usual."""
-    history: timedelta = timedelta(days=30)
+    history: timedelta = HISTORY
     """From how much of the table it learns."""
     networks: tuple[Network, ...] = field(default=())
     """Those that a file names, the smallest first."""
