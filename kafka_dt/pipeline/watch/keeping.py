@@ -86,7 +86,7 @@ class Keeper:
         state = self.state
         if state.series == series and number <= state.batch:
             return
-        found = judge(rows, habits, state)
+        found = judge(rows, habits, state, lambda finding: bool(self._shown([finding])))
         shown = self._shown(found)
         self._crowds = habits.crowds
         if shown and self.responder is not None:

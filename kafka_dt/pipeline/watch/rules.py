@@ -26,6 +26,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Evidence, Finding, Severity
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kafka_dt.pipeline.report.signs.sign import Sign
-    from kafka_dt.pipeline.watch.habits import Habits
+    from kafka_dt.pipeline.watch.habits import Habits, Owner
     from kafka_dt.pipeline.watch.seen import Seen
     from kafka_dt.pipeline.watch.state import State, Tally
 
@@ -59,13 +60,16 @@ _GRANTED: Final = timedelta(days=1)
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
-def judge(rows: Iterable[Seen], habits: Habits, state: State) -> list[Finding]:
+def judge(
+    rows: Iterable[Seen], habits: Habits, state: State, is_shown: Callable[[Finding], bool] = lambda _finding: True
+) -> list[Finding]:
     """Look at the rows of a batch, in the order of time; gives the findings that say something new.
 
     Args:
         rows: of the batch.
         habits: what is usual; what findings of `state` are about is left out of it.
         state: is changed.
+        is_shown: whether a finding is not suppressed; what a suppressed one is about may become usual.
     """
     usual = habits.without(state.strange)
     found: dict[tuple[str, str], Finding] = {}
@@ -73,8 +77,12 @@ def judge(rows: Iterable[Seen], habits: Habits, state: State) -> list[Finding]:
         _remember(row, state)
         for rule in RULES:
             finding = rule(row, usual, state)
-            if finding is not None and state.put(finding):
+            if finding is None:
+                continue
+            if state.put(finding):
                 found[finding.kind, finding.subject] = finding
+            if rule is _strange_use and is_shown(state.findings[finding_id(finding)]):
+                _mark(row, usual, state)
     return list(found.values())
 
 
@@ -101,19 +109,13 @@ def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
     known = row.first_seen >= owner.since + STOLEN_TOKEN.thresholds.known_for
     others = habits.neighbours.get(row.wide, frozenset()) - {row.owner}
     was_elsewhere = _home(row.token_id, habits, state) not in {"", row.wide}
-    new = {
-        what: name
-        for what, name in ((PROGRAMS, row.software), (CLIENTS, row.client))
-        if name not in getattr(owner, what)
-    }
+    new = _new_names(row, owner)
     if row.is_foreign:
         case = FOREIGN
     elif known and not others and was_elsewhere and new and not _travels(row.owner, habits):
         case = ALONE
     else:
         return None
-    for what, name in {NETWORKS: row.wide, **new}.items():
-        state.strange[row.owner, what, name] = row.last_seen
     return _finding(
         STOLEN_TOKEN,
         row,
@@ -129,6 +131,19 @@ def _strange_use(row: Seen, habits: Habits, state: State) -> Finding | None:
             "usual clients": _some(owner.programs),
         },
     )
+
+
+def _new_names(row: Seen, owner: Owner) -> dict[str, str]:
+    """Give the library and the kind of client id that are new to an owner, by the fields of its habits."""
+    names = {PROGRAMS: row.software, CLIENTS: row.client}
+    return {what: name for what, name in names.items() if name not in getattr(owner, what)}
+
+
+def _mark(row: Seen, habits: Habits, state: State) -> None:
+    """Keep what is strange about a use from becoming usual."""
+    assert row.owner is not None  # noqa: S101 - the use is that of an owner
+    for what, name in {NETWORKS: row.wide, **_new_names(row, habits.owners[row.owner])}.items():
+        state.strange[row.owner, what, name] = row.last_seen
 
 
 def _travels(name: str, habits: Habits) -> bool:

@@ -11,6 +11,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.client import ConnectionFailed
 from kafka_dt.pipeline.alerts import Alert, Delivery, Memory
 from kafka_dt.pipeline.cases import Case
+from kafka_dt.pipeline.report.suppressions import Suppression
 from kafka_dt.pipeline.watch.keeping import AGAIN, Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
 from kafka_dt.pipeline.watch.seen import Seen
@@ -87,6 +88,22 @@ def test_a_guesser_is_told_once_a_day(tmp_path: Path) -> None:
         team.start()
     assert team.printed == [(GUESSER,) * days for days in (1, 2, 3)]  # one case, which grows
     assert team.sent == [GUESSER] * 3
+
+
+def test_what_a_suppressed_finding_is_about_becomes_usual(tmp_path: Path) -> None:
+    window = Suppression(
+        who="ops",
+        why="a migration",
+        until=NOON + timedelta(days=1),
+        owners=("User:etl",),
+        end=NOON + timedelta(hours=1),
+    )
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, suppressions=[window])
+    work.take([thief()], company(), "s", 1)
+    assert (work.cases(), work.state.strange) == ((), {})
+    work.take([thief(minutes=90)], company(), "s", 2)  # after the window
+    assert len(work.cases()) == 1
+    assert ("User:etl", "networks", ELSEWHERE) in work.state.strange
 
 
 def keeper(folder: Path, now: Callable[[], datetime], responder: Responder | None = None) -> Keeper:
