@@ -3,25 +3,29 @@
     keeper = Keeper(path=state_file, table=table, deliver=..., responder=..., told=print_case, now=now)
     keeper.take(rows, habits, series, number)       # by the stream, for each batch
     keeper.tend()                                   # now and then: what failed, and what is over
+    keeper.end()                                    # at the end
 
-The order is: end tokens, tell, write the state. If the process ends in between, Spark gives the batch again, and the
-same follows once more: a token that has ended stays so, and the ids of alerts tell a second copy.
+The order is: end tokens, print, write the state. If the process ends in between, Spark gives the batch again, and the
+same follows once more: a token that has ended stays so. Alerts are sent meanwhile, by `telling.py`. A finding is not
+forgotten before its alert was taken. The next run sends alerts of all findings in the state: the memory of alerts knows
+which ones were taken, and their ids tell a second copy.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
-from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.files import replace_file
 from kafka_dt.pipeline.cases import finding_id, form_cases, metrics_text
 from kafka_dt.pipeline.report.cases import sightings
-from kafka_dt.pipeline.report.expressions import EPOCH
 from kafka_dt.pipeline.report.signs import SIGNS
 from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.watch.rules import judge
 from kafka_dt.pipeline.watch.state import State
+from kafka_dt.pipeline.watch.telling import Teller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,12 +38,12 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.watch.habits import Habits
     from kafka_dt.pipeline.watch.responding import Responder
     from kafka_dt.pipeline.watch.seen import Seen
+    from kafka_dt.pipeline.watch.telling import Deliver
 
-    Deliver = Callable[[Sequence[Case]], bool]
-    """Sends alerts of cases that are new; False if some were not taken."""
-
-AGAIN: Final = timedelta(seconds=10)
-"""When alerts that were not taken are sent again."""
+AGAIN_S: Final = 10.0
+"""After how many seconds alerts that were not taken are sent again."""
+PATIENCE_S: Final = 20.0
+"""How many seconds `end` waits for alerts."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,20 +57,33 @@ class Keeper:
     now: Callable[[], datetime]
     """The clock, in UTC."""
     deliver: Deliver = lambda _cases: True
+    """Is called in a thread of its own."""
     responder: Responder | None = None
     told: Callable[[Case], None] = lambda _case: None
     """Is called with each case that has a new finding; a theft that goes on is none."""
     suppressions: Sequence[Suppression] = ()
     metrics: Path | None = None
     """A file for Prometheus."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds of a clock that never goes back."""
     state: State = field(default_factory=State)
     open_cases: int = 0
     """How many cases are open. All else is for one thread at a time."""
-    _untold: bool = False
-    _tended: datetime = EPOCH
+    _teller: Teller = field(init=False)
+    _untold: set[str] = field(default_factory=set)
+    """The ids of the findings of which alerts have still to be sent."""
+    _under_way: set[str] = field(default_factory=set)
+    """Those of the findings of which alerts are being sent."""
+    _is_due: bool = False
+    """Whether there is more to tell as soon as the alerts under way are done."""
+    _tended_s: float = -inf
     _crowds: Mapping[str, int] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     """The ids of the findings that `told` was called with."""
+
+    def __post_init__(self) -> None:
+        """Make what sends alerts."""
+        self._teller = Teller(self.deliver)
 
     def load(self) -> None:
         """Read the state.
@@ -75,9 +92,9 @@ class Keeper:
             TableBroken: the file is something else.
         """
         self.state = State.of(self.path)
-        self._untold = True  # the last run may have ended before it told
         shown = self._shown(self.state.findings.values())
         self._known = set(map(finding_id, shown))
+        self._untold = set(self._known)  # the last run may have ended before it told
         if self.responder is not None:
             self.responder.resume(shown)
 
@@ -92,6 +109,7 @@ class Keeper:
         if shown and self.responder is not None:
             self.responder.respond(shown)
         state.series, state.batch = series, number
+        self._untold.update(map(finding_id, shown))
         self._forget(self.now())
         cases = self._counted()
         new = set(map(finding_id, shown)) - self._known
@@ -105,16 +123,24 @@ class Keeper:
 
     def tend(self) -> None:
         """Do again what failed, ends of tokens and alerts; and forget what is over, also if no events come."""
-        now = self.now()
-        if now - self._tended < AGAIN:
+        if self._is_due and not self._teller.is_busy:
+            self._tell(self.cases())
+        if self.monotonic() - self._tended_s < AGAIN_S:
             return
-        self._tended = now
+        self._forget(self.now())
+        self._tell(self._counted())
         if self.responder is not None:
             self.responder.again()
-        self._forget(now)
-        cases = self._counted()
-        if self._untold:
-            self._tell(cases)
+        self._tended_s = self.monotonic()  # the node may have taken its time
+
+    def end(self) -> None:
+        """Wait for alerts, for `PATIENCE_S` at most; the next run sends what was not taken."""
+        until_s = self.monotonic() + PATIENCE_S
+        self._teller.wait(PATIENCE_S)
+        self._tell(self.cases())
+        self._teller.wait(until_s - self.monotonic())
+        if not self._teller.is_busy:
+            self._collect()
 
     def cases(self) -> tuple[Case, ...]:
         """Form the open cases, the most urgent first."""
@@ -122,8 +148,9 @@ class Keeper:
         return form_cases(sightings(shown, SIGNS, self.table), self._crowds)
 
     def _forget(self, now: datetime) -> None:
-        """Forget what is over, and that it was told."""
-        self.state.forget(now)
+        """Forget what is over and told, and that it was told."""
+        self.state.forget(now, self._untold | self._under_way)
+        self._untold.intersection_update(self.state.findings)
         self._known.intersection_update(self.state.findings)
 
     def _counted(self) -> tuple[Case, ...]:
@@ -139,4 +166,16 @@ class Keeper:
         return suppress(findings, self.suppressions, self.now())[0]
 
     def _tell(self, cases: Sequence[Case]) -> None:
-        self._untold = not self.deliver(cases)
+        """Begin to send alerts of what is untold, or let `tend` do so when those under way are done."""
+        self._is_due = self._teller.is_busy
+        if not self._is_due:
+            self._collect()
+            if self._untold:
+                self._under_way, self._untold = self._untold, set()
+                self._teller.tell(cases)
+
+    def _collect(self) -> None:
+        """See what came of the alerts that were sent last."""
+        if not self._teller.was_taken():
+            self._untold |= self._under_way
+        self._under_way = set()

@@ -31,7 +31,7 @@ from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, 
 from kafka_dt.pipeline.watch.habits import HISTORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from pathlib import Path
 
     from kafka_dt.pipeline.watch.seen import Seen
@@ -170,14 +170,14 @@ class State:
         self.findings[name] = finding
         return finding != before
 
-    def forget(self, newest: datetime) -> None:
-        """Forget what is older than `KEPT`."""
+    def forget(self, newest: datetime, untold: Container[str] = ()) -> None:
+        """Forget what is older than `KEPT`, except findings whose ids are in `untold`."""
         oldest = newest - KEPT
         tallies = ((key, each) for key, each in self.tallies.items() if each.last_seen >= oldest)
         self.tallies = _of_each_kind(tallies, lambda key, _: key[0], MOST_TALLIES, lambda _, each: _importance(each))
         self._bound_items()
         self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
-        findings = ((name, each) for name, each in self.findings.items() if each.last_seen >= oldest)
+        findings = ((name, each) for name, each in self.findings.items() if each.last_seen >= oldest or name in untold)
         self.findings = _of_each_kind(
             findings, lambda _, each: each.kind, MOST_FINDINGS, lambda _, each: _urgency(each)
         )

@@ -140,6 +140,7 @@ class Watch:
                 raise self._failure from error
             if not self._stopping:
                 raise SourceInUse(self._table.path) if is_taken(error) else WatchFailed(cause_of(error)) from error
+        self._keeper.end()
 
     def _read(self, interval_ms: int | None) -> bool:
         """Read the source; True if it has to be read anew because it is another one now."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kafka_dt.audit import EventType
 from kafka_dt.client import ConnectionFailed
 from kafka_dt.pipeline.alerts import Alert, Delivery, Memory
 from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.report.suppressions import Suppression
-from kafka_dt.pipeline.watch.keeping import AGAIN, Keeper
+from kafka_dt.pipeline.watch.keeping import AGAIN_S, Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
 from kafka_dt.pipeline.watch.seen import Seen
-from kafka_dt.pipeline.watch.state import KEPT
-from tests.unit.pipeline.watch.days import ELSEWHERE, NOON, company, row, thief
+from kafka_dt.pipeline.watch.state import KEPT, State
+from tests.unit.pipeline.watch.days import CLUSTER, ELSEWHERE, NOON, company, row, thief
 
 OFTEN = [thief(minutes=minutes) for minutes in (0, 5, 90)]
 GUESSER = "198.51.100.9"
@@ -45,6 +48,7 @@ class Team:
             now=lambda: self.now,
             deliver=self._deliver,
             told=lambda case: self.printed.append(tuple(each.finding.subject for each in case.sightings)),
+            monotonic=self._monotonic,
         )
         self.watch.load()
 
@@ -53,10 +57,14 @@ class Team:
         self.batch += 1
         self.now = max(self.now, *(row.last_seen for row in rows))
         self.watch.take(rows, company(), "s", self.batch)
+        self.watch.end()
 
     def send(self, alerts: Sequence[Alert]) -> None:
         """Take alerts, as a destination does."""
         self.sent += [one.finding.subject for alert in alerts for one in alert.new]
+
+    def _monotonic(self) -> float:
+        return self.now.timestamp()
 
     def _deliver(self, cases: Sequence[Case]) -> bool:
         memory = Memory.of(self.folder / "alerts.json")
@@ -90,6 +98,94 @@ def test_a_guesser_is_told_once_a_day(tmp_path: Path) -> None:
     assert team.sent == [GUESSER] * 3
 
 
+def test_a_slow_destination_keeps_nothing_from_being_judged_and_what_came_meanwhile_is_told_next(
+    tmp_path: Path,
+) -> None:
+    may_go, sent = threading.Event(), []
+
+    def deliver(cases: Sequence[Case]) -> bool:
+        assert may_go.wait(10)
+        sent.append({each.finding.subject for case in cases for each in case.sightings})
+        return True
+
+    habits = company(tokens={"t-etl": CLUSTER, "t-2": CLUSTER})
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
+    work.take([thief()], habits, "s", 1)
+    work.take([thief("t-2")], habits, "s", 2)
+    work.tend()
+    assert (State.of(tmp_path / "watch.json").batch, sent) == (2, [])
+    may_go.set()
+    work.end()
+    assert sent == [{"t-etl"}, {"t-etl", "t-2"}]
+    work.tend()
+    work.end()
+    assert len(sent) == 2
+
+
+def test_the_end_does_not_wait_for_ever_and_the_next_run_tells_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_dt.pipeline.watch.keeping.PATIENCE_S", 0.1)
+    hangs, sent = threading.Event(), list[int]()
+
+    def deliver(cases: Sequence[Case]) -> bool:
+        sent.append(len(cases))
+        return True
+
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=lambda _cases: hangs.wait(10))
+    work.take([thief()], company(), "s", 1)
+    work.end()
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
+    work.load()
+    work.end()
+    hangs.set()
+    assert sent == [1]
+
+
+def test_an_error_of_the_delivery_ends_the_watch(tmp_path: Path) -> None:
+    def deliver(_cases: Sequence[Case]) -> bool:
+        raise OSError(28, "No space left on device")
+
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
+    work.take([thief()], company(), "s", 1)
+    with pytest.raises(OSError, match="No space left"):
+        work.end()
+
+
+def test_an_old_theft_is_told_before_it_is_forgotten(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    team.now += KEPT + timedelta(days=1)
+    team.see(thief())
+    assert (team.printed, team.sent) == ([("t-etl",)], ["t-etl"])
+    team.watch.tend()
+    team.watch.tend()
+    assert team.watch.open_cases == 0
+
+
+def test_alerts_are_sent_again_also_when_the_wall_clock_was_set_back(tmp_path: Path) -> None:
+    now, passed_s, tries = NOON, 0.0, list[float]()
+
+    def deliver(_cases: Sequence[Case]) -> bool:
+        tries.append(passed_s)
+        return False
+
+    work = Keeper(
+        path=tmp_path / "watch.json",
+        table="t",
+        now=lambda: now,
+        deliver=deliver,
+        monotonic=lambda: passed_s,
+    )
+    work.take([thief()], company(), "s", 1)
+    now -= timedelta(hours=1)
+    for _ in range(3):
+        work._teller.wait(10)
+        passed_s += AGAIN_S
+        work.tend()
+    work._teller.wait(10)
+    assert tries == [0, AGAIN_S, 2 * AGAIN_S, 3 * AGAIN_S]
+
+
 def test_what_a_suppressed_finding_is_about_becomes_usual(tmp_path: Path) -> None:
     window = Suppression(
         who="ops",
@@ -107,7 +203,14 @@ def test_what_a_suppressed_finding_is_about_becomes_usual(tmp_path: Path) -> Non
 
 
 def keeper(folder: Path, now: Callable[[], datetime], responder: Responder | None = None) -> Keeper:
-    made = Keeper(path=folder / "watch.json", table="t", now=now, responder=responder, metrics=folder / "cases.prom")
+    made = Keeper(
+        path=folder / "watch.json",
+        table="t",
+        now=now,
+        responder=responder,
+        metrics=folder / "cases.prom",
+        monotonic=lambda: now().timestamp(),
+    )
     made.load()
     return made
 
@@ -117,7 +220,7 @@ def test_metrics_say_that_the_watch_lives_and_cases_close_though_no_events_come(
     work = keeper(tmp_path, lambda: now)
     work.take([thief()], company(), "s", 1)
     assert work.open_cases == 1
-    now += AGAIN
+    now += timedelta(seconds=AGAIN_S)
     work.tend()
     metrics = (tmp_path / "cases.prom").read_text()
     assert f"kafka_dt_cases_made_seconds {now.timestamp():.15g}" in metrics
