@@ -7,6 +7,7 @@ PipelineError
   OldTable              the table at the path is one of an earlier release
   NotConverted          a table of an earlier release cannot be converted as asked for
   SourceInUse           another ingest reads the same source into the table
+  FolderInUse           another watch keeps its state in the same folder
   TableNotShared        the driver does not find the files that executors write to the table
   TableBroken           a record that the ingest keeps about itself cannot be understood
   IngestFailed          a batch could not be done; `reason` is Spark's, in one line
@@ -91,6 +92,14 @@ class SourceInUse(PipelineError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"another ingest reads this source into {path}; stop one of the two")
+        self.path = path
+
+
+class FolderInUse(PipelineError):
+    """A watch needs a folder of its own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is that of another watch, which is running: name another one with --to")
         self.path = path
 
 

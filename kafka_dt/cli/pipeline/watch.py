@@ -215,12 +215,14 @@ def watch(
     from kafka_dt.pipeline.report.signs import SIGNS  # noqa: PLC0415
     from kafka_dt.pipeline.report.suppressions import load_suppressions  # noqa: PLC0415
     from kafka_dt.pipeline.table import Table  # noqa: PLC0415
+    from kafka_dt.pipeline.watch.folder import held  # noqa: PLC0415
     from kafka_dt.pipeline.watch.keeping import Keeper  # noqa: PLC0415
     from kafka_dt.pipeline.watch.stream import BATCH_RECORDS, Watch, WatchSettings  # noqa: PLC0415
 
     named = () if networks is None else load_networks(networks)
     kinds = [sign.kind for sign in SIGNS]
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
+    click.get_current_context().with_resource(held(to))
     telling = _Telling(alerting, to)
     responder = None if response is None else response.responder(to)
     keeper = Keeper(

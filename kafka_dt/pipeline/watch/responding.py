@@ -193,12 +193,16 @@ class Responder:
             "first_seen": finding.first_seen.isoformat(),
             "evidence": {each.label: each.text for each in finding.evidence},
         }
-        with self._journal.open("a", encoding="ascii") as file:
+        with open(self._journal, "a", encoding="ascii", opener=_for_the_owner) as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
         self.outcomes[outcome.value] = self.outcomes.get(outcome.value, 0) + 1
         self._told(line)
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def revoke_over_kafka(config: ClientConfig) -> Revoke:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafka_dt.cli import main
+from kafka_dt.pipeline.watch.folder import held
 
 RESPOND = ("--respond=revoke", "--only=stolen_token", "--at-most=5/h", "--dry-run")
 
@@ -35,3 +36,15 @@ def test_wrong_usage_is_one_line(tmp_path: Path, options: tuple[str, ...], messa
     command = ["pipeline", "watch", "--table", str(tmp_path / "table"), "--to", str(tmp_path / "watch"), *options]
     result = CliRunner().invoke(main, command)
     assert (result.exit_code, message in result.output) == (2, True), result.output
+
+
+def test_a_second_watch_of_the_same_folder_ends_with_one_line(tmp_path: Path) -> None:
+    command = ["pipeline", "watch", "--table", str(tmp_path / "table"), "--to", str(tmp_path), "--from=nodes"]
+    with held(tmp_path):
+        result = CliRunner().invoke(main, command)
+    assert result.exit_code == 1
+    assert (
+        result.output == f"Error: {tmp_path} is that of another watch, which is running: name another one with --to\n"
+    )
+    with held(tmp_path):
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_a_stolen_token_ends_and_the_journal_says_why(tmp_path: Path) -> None:
     assert (before["outcome"], after["outcome"]) == ("revoking", "revoked")
     assert after["evidence"]["unusual addresses"] == "198.51.100.7"
     assert (after["kind"], after["owner"], len(after["finding"])) == ("stolen_token", "User:etl", 16)
+
+
+def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        responder(tmp_path, Node()).respond(found("t-1"))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "responses.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 def test_other_signs_and_weaker_ones_end_nothing(tmp_path: Path) -> None:
