@@ -39,11 +39,13 @@ class Case:
     """One at least, in the order of their first events: the timeline."""
     related: tuple[str, ...] = ()
     """The ids of other cases that name one of its addresses or owners."""
+    name: str = ""
+    """The id that it had before; empty if it is new."""
 
     @property
     def id(self) -> str:
-        """Its name: that of its first finding, so that it stays when the case grows."""
-        return f"case-{self.sightings[0].id}"
+        """Its name: the one that it had, else that of its first finding, so that it stays when the case grows."""
+        return self.name or f"case-{self.sightings[0].id}"
 
     @property
     def score(self) -> int:

@@ -38,7 +38,10 @@ T = TypeVar("T")
 
 
 def form_cases(
-    sightings: Iterable[Sighting], principals_at: Mapping[str, int] | None = None, quiet: timedelta = QUIET
+    sightings: Iterable[Sighting],
+    principals_at: Mapping[str, int] | None = None,
+    quiet: timedelta = QUIET,
+    named: Mapping[str, str] | None = None,
 ) -> tuple[Case, ...]:
     """Form cases of findings, the most urgent first: by score, then those with a token to end, then the newest.
 
@@ -47,13 +50,25 @@ def form_cases(
         principals_at: how many principals log in from an address, those with findings included; an address that it
             does not have counts as one of those with findings alone.
         quiet: the longest time between two findings of a case.
+        named: id of a finding -> id of the case that it was in before; a case keeps that of its first finding with one.
     """
     found = sorted(sightings, key=_in_time)
     shared = _shared(found, principals_at or {})
     parts = [part for named in _by_name(found).values() for part in _parts(named, quiet)]
-    cases = [Case(tuple(sorted(joined, key=_in_time))) for joined in _joined(parts, shared, quiet)]
+    formed = [Case(tuple(sorted(joined, key=_in_time))) for joined in _joined(parts, shared, quiet)]
+    cases = list(_with_names(formed, named or {}))
     cases.sort(key=lambda case: (-case.score, not case.to_end, -case.last_seen.timestamp(), case.id))
     return tuple(_with_related(cases, shared))
+
+
+def _with_names(cases: Iterable[Case], named: Mapping[str, str]) -> Iterator[Case]:
+    """Let cases have the ids that they had; of two parts of an earlier case the first one has it."""
+    taken: set[str] = set()
+    for case in sorted(cases, key=lambda each: _in_time(each.sightings[0])):
+        had = (named[each.id] for each in case.sightings if each.id in named)
+        again = replace(case, name=next((name for name in had if name not in taken), ""))
+        taken.add(again.id)
+        yield again
 
 
 def _by_name(sightings: Iterable[Sighting]) -> Mapping[tuple[str, str], list[Sighting]]:

@@ -142,10 +142,18 @@ class Keeper:
         if not self._teller.is_busy:
             self._collect()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether an alert was not taken yet, or a token could not be ended."""
+        failing = 0 if self.responder is None else self.responder.failing
+        return bool(self._untold or self._under_way or failing)
+
     def cases(self) -> tuple[Case, ...]:
-        """Form the open cases, the most urgent first."""
+        """Form the open cases, the most urgent first, and keep their ids."""
         shown = self._shown(self.state.findings.values())
-        return form_cases(sightings(shown, SIGNS, self.table), self._crowds)
+        cases = form_cases(sightings(shown, SIGNS, self.table), self._crowds, named=self.state.cases)
+        self.state.cases = {each.id: case.id for case in cases for each in case.sightings}
+        return cases
 
     def _forget(self, now: datetime) -> None:
         """Forget what is over and told, and that it was told."""

@@ -59,7 +59,7 @@ _STRANGE_KEPT: Final = HISTORY + timedelta(days=1)
 """The table tells it no longer."""
 _VERSION: Final = 2
 _WITH_ITEMS: Final = 1
-"""The version before; its tallies had the things themselves."""
+"""The version before; its tallies had the things themselves, and it had no cases."""
 
 
 @dataclass(slots=True)
@@ -142,6 +142,8 @@ class State:
     """Kind of sign, subject, day -> what was counted."""
     findings: dict[str, Finding] = field(default_factory=dict)
     """Id -> finding, of cases that are open."""
+    cases: dict[str, str] = field(default_factory=dict)
+    """Id of a finding -> id of its case, which stays although the case's first finding is forgotten."""
     strange: dict[tuple[str, str, str], datetime] = field(default_factory=dict)
     """Owner, field of its habits, network or program -> when a finding was made about it: never usual, though the table
     has it."""
@@ -262,6 +264,7 @@ def _document(state: State) -> dict[str, Any]:
         "batch": state.batch,
         "tallies": [[*key, asdict(each)] for key, each in state.tallies.items()],
         "findings": [asdict(each) for each in state.findings.values()],
+        "cases": state.cases,
         "strange": [[*what, at] for what, at in state.strange.items()],
         "grants": state.grants,
         "rotated": state.rotated,
@@ -273,13 +276,15 @@ def _state(document: dict[str, Any]) -> State:
     version = document["version"]
     if version not in {_VERSION, _WITH_ITEMS}:
         raise ValueError(version)
-    tallies = document["tallies"] if version == _VERSION else ()
+    is_earlier = version == _WITH_ITEMS
+    tallies = () if is_earlier else document["tallies"]
     findings = [_finding(each) for each in document["findings"]]
     return State(
         series=document["series"],
         batch=document["batch"],
         tallies={(kind, subject, day): _tally(each) for kind, subject, day, each in tallies},
         findings={finding_id(each): each for each in findings},
+        cases={} if is_earlier else document["cases"],
         strange={(owner, what, name): _instant(at) for owner, what, name, at in document["strange"]},
         grants={name: [_instant(each) for each in instants] for name, instants in document["grants"].items()},
         rotated=_instant(document["rotated"]),

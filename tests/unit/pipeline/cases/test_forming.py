@@ -130,3 +130,13 @@ def mixed() -> list[Sighting]:
 @pytest.mark.parametrize("principals", [{}, {"10.9.9.9": 500}])
 def test_no_finding_is_no_case(principals: dict[str, int]) -> None:
     assert form_cases([], principals) == ()
+
+
+def test_a_case_keeps_the_name_that_its_findings_had_and_of_two_parts_the_first_one_does() -> None:
+    old, later = sighting("t-1", "User:a", "10.0.0.1"), sighting("t-2", "User:b", "10.0.0.1", day=1)
+    (case,) = form_cases([old, later])
+    named = {each.id: "case-x" for each in case.sightings}
+    assert [each.id for each in form_cases([later], named=named)] == ["case-x"]
+    other = sighting("t-2", "User:b", "10.0.0.2", day=1)
+    parts = form_cases([old, other], named=named)
+    assert {each.sightings[0].id: each.id for each in parts} == {old.id: "case-x", other.id: f"case-{other.id}"}

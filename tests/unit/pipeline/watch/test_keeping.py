@@ -56,7 +56,8 @@ class Team:
         """Give a batch to the watch, at the time of its last event."""
         self.batch += 1
         self.now = max(self.now, *(row.last_seen for row in rows))
-        self.watch.take(rows, company(), "s", self.batch)
+        habits = company(tokens={f"t-{name}": CLUSTER for name in ("etl", 0, 2, 4, 6)})
+        self.watch.take(rows, habits, "s", self.batch)
         self.watch.end()
 
     def send(self, alerts: Sequence[Alert]) -> None:
@@ -184,6 +185,17 @@ def test_alerts_are_sent_again_also_when_the_wall_clock_was_set_back(tmp_path: P
         work.tend()
     work._teller.wait(10)
     assert tries == [0, AGAIN_S, 2 * AGAIN_S, 3 * AGAIN_S]
+
+
+def test_a_case_keeps_its_id_when_its_first_finding_is_forgotten_also_after_a_restart(tmp_path: Path) -> None:
+    team, names, sizes = Team(tmp_path), set[str](), list[int]()
+    for day in (0, 2, 4, 6):
+        team.see(thief(minutes=day * DAY_MINUTES, token_id=f"t-{day}"))
+        team.watch.tend()
+        names.update(case.id for case in team.watch.cases())
+        sizes += [len(case.sightings) for case in team.watch.cases()]
+        team.start()
+    assert (len(names), sizes) == (1, [1, 2, 2, 2])
 
 
 def test_what_a_suppressed_finding_is_about_becomes_usual(tmp_path: Path) -> None:

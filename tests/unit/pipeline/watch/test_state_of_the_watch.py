@@ -36,6 +36,7 @@ from tests.unit.pipeline.watch.days import (
 def test_a_state_that_was_saved_is_the_same(tmp_path: Path) -> None:
     state = State(series="s", batch=7)
     judge([ROTATION, granted(), thief(), *guesses(4)], company(), state)
+    state.cases = dict.fromkeys(state.findings, "case-x")
     state.save(tmp_path / "watch.json")
     again = State.of(tmp_path / "watch.json")
     state.homes = {}
