@@ -33,7 +33,7 @@ from kafka_dt.cli.pipeline.cases import write_case
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
 from kafka_dt.cli.progress import INTERRUPTED, Steps
-from kafka_dt.pipeline.alerts import Failure, History
+from kafka_dt.pipeline.alerts import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,13 +223,12 @@ def watch(
     kinds = [sign.kind for sign in SIGNS]
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
     click.get_current_context().with_resource(held(to))
-    telling = _Telling(alerting, to)
     responder = None if response is None else response.responder(to)
     keeper = Keeper(
         path=to / STATE,
         table=table,
         now=_now,
-        deliver=telling,
+        deliver=_Telling(alerting, to),
         responder=responder,
         told=_writer(output),
         suppressions=() if suppressions is None else load_suppressions(suppressions, kinds, named),
@@ -255,8 +254,9 @@ def watch(
     if interrupted:
         sys.exit(INTERRUPTED)
     if once:
-        keeper.tend()  # what an earlier run has left, should there have been no time for it
-        if telling.failures or (responder is not None and responder.failing):
+        if responder is not None:
+            responder.again()  # what an earlier run has left, should there have been no time for it
+        if keeper.is_behind:
             raise click.ClickException("Alerts were not taken, or tokens not ended; the next run tries again.")
 
 
@@ -280,18 +280,16 @@ class _Telling:
 
     alerting: Alerting
     folder: Path
-    failures: Sequence[Failure] = ()
-    """Of the last time."""
     history: History = field(default_factory=History)
 
     def __call__(self, cases: Sequence[Case]) -> bool:
         """Send the alerts of cases that are new; False if some were not taken."""
         told = self.alerting.tell(cases, self.folder, pauses_s=(), history=self.history)
-        self.failures = () if told is None else told.failures
-        for failure in self.failures:
+        failures = () if told is None else told.failures
+        for failure in failures:
             if failure.tried:
                 click.echo(f"{failure.name} did not take {counted(failure.left, 'alert')}: {failure.reason}", err=True)
-        return not self.failures
+        return not failures
 
 
 @contextmanager
