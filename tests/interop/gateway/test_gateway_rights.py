@@ -31,7 +31,9 @@ CAROL = {
     if key in {"security.protocol", "sasl.mechanism", "sasl.jaas.config"}
 }
 """The gateway's own user, who is no super user of the cluster."""
-CREATE_FOR_ALICE = Acl("User:carol", AclOperation.CREATE_TOKENS, ResourceType.USER, "User:alice")
+CREATE_FOR_ALICE, CREATE_FOR_BOB = (
+    Acl("User:carol", AclOperation.CREATE_TOKENS, ResourceType.USER, f"User:{name}") for name in ("alice", "bob")
+)
 COUNTED_WITHIN_S = 5.0
 READY_WITHIN_S = 10.0
 REFUSED_WITHIN_S = 30.0
@@ -39,9 +41,9 @@ ASKED_AGAIN_S = 10.0
 
 
 def forwards(gateway: Gateway) -> bool:
-    """Whether a request of alice's reaches the cluster."""
+    """Whether a request of bob's reaches the cluster."""
     try:
-        with gateway.connect(user="alice") as connection:
+        with gateway.connect(user="bob") as connection:
             connection.ask(METADATA, 1, topics=())
     except (ConnectionClosed, ConnectionError):
         return False
@@ -68,13 +70,11 @@ def test_a_missing_right_to_create_tokens_is_counted_and_told_and_the_acl_puts_i
         assert not forwards(gateway)
         name = "kafka_dt_gateway_upstream_connections_total"
         eventually(lambda: refused.value(name, result="refused") == 1, COUNTED_WITHIN_S)
-        told = [line for line in gateway.log().splitlines() if "got no upstream token for User:alice" in line]
+        told = [line for line in gateway.log().splitlines() if "got no upstream token for User:bob" in line]
         assert len(told) == 1
         assert "WARN" in told[0]
-        assert told[0].endswith(
-            "User:carol needs an ACL of the upstream cluster that allows CreateTokens on User:alice"
-        )
-        with operator.allowing(CREATE_FOR_ALICE):
+        assert told[0].endswith("User:carol needs an ACL of the upstream cluster that allows CreateTokens on User:bob")
+        with operator.allowing(CREATE_FOR_BOB):
             eventually(lambda: forwards(gateway), ASKED_AGAIN_S)
 
 
