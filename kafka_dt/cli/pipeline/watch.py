@@ -16,7 +16,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -219,6 +219,7 @@ def watch(
     from kafka_dt.pipeline.watch.keeping import Keeper  # noqa: PLC0415
     from kafka_dt.pipeline.watch.stream import BATCH_RECORDS, Watch, WatchSettings  # noqa: PLC0415
 
+    source.check(conf)
     named = () if networks is None else load_networks(networks)
     kinds = [sign.kind for sign in SIGNS]
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -237,7 +238,6 @@ def watch(
     keeper.load()
     settings = WatchSettings(since_ms=since, relearn_ms=relearn, networks=named)
     steps = Steps()
-    source.check(conf)
     with started("watch", master, conf, delta=True, kafka=source.is_topic) as spark, steps.step("Learning") as step:
         work = Watch(
             spark,
@@ -282,14 +282,14 @@ class _Telling:
     folder: Path
     history: History = field(default_factory=History)
 
-    def __call__(self, cases: Sequence[Case]) -> bool:
-        """Send the alerts of cases that are new; False if some were not taken."""
+    def __call__(self, cases: Sequence[Case]) -> Collection[str]:
+        """Send the alerts of cases that are new; gives the ids of findings that a destination did not take."""
         told = self.alerting.tell(cases, self.folder, pauses_s=(), history=self.history)
         failures = () if told is None else told.failures
         for failure in failures:
             if failure.tried:
                 click.echo(f"{failure.name} did not take {counted(failure.left, 'alert')}: {failure.reason}", err=True)
-        return not failures
+        return {finding for failure in failures for finding in failure.findings}
 
 
 @contextmanager

@@ -46,6 +46,8 @@ class Failure:
     """How many alerts it was not told."""
     tried: bool = True
     """Whether one of them was sent now; otherwise all of them wait for a later time."""
+    findings: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The ids of the findings that they tell of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Delivery:
 
     def _deliver(self, destination: Destination, alerts: Sequence[Alert]) -> Failure | None:
         key, history = destination.key, self._history
-        left, reason = len(alerts), None
+        left, reason = {alert.id: alert for alert in alerts}, None
         due = [alert for alert in alerts if (key, alert.id) not in history.refused]
         for message in [due] if destination.digest and due else [[alert] for alert in due]:
             if key in history.busy:
@@ -130,11 +132,14 @@ class Delivery:
                     break
                 continue
             self._memory.add(key, (one.id for alert in message for one in alert.new), self._now)
-            left -= len(message)
+            for alert in message:
+                del left[alert.id]
             self.sent += len(message)
         if not left:
             return None
-        return Failure(destination.name, reason or history.reason(key, alerts), left, tried=reason is not None)
+        untold = frozenset(one.id for alert in left.values() for one in alert.new)
+        why, tried = reason or history.reason(key, alerts), reason is not None
+        return Failure(destination.name, why, len(left), tried=tried, findings=untold)
 
     def _note(self, key: str, message: Sequence[Alert], error: NotDelivered) -> None:
         """Note when to try again, if not with the next delivery."""

@@ -6,9 +6,9 @@
     keeper.end()                                    # at the end
 
 The order is: end tokens, print, write the state. If the process ends in between, Spark gives the batch again, and the
-same follows once more: a token that has ended stays so. Alerts are sent meanwhile, by `telling.py`. A finding is not
-forgotten before its alert was taken. The next run sends alerts of all findings in the state: the memory of alerts knows
-which ones were taken, and their ids tell a second copy.
+same follows once more: a token that has ended stays so. Alerts are sent meanwhile, by `telling.py`. A finding whose
+alert was not taken is kept for longer, and first of all where there are too many of a sign. The next run sends alerts
+of all findings in the state: the memory of alerts knows which ones were taken, and their ids tell a second copy.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Keeper:
     """The path of the events, for the commands that are suggested."""
     now: Callable[[], datetime]
     """The clock, in UTC."""
-    deliver: Deliver = lambda _cases: True
+    deliver: Deliver = lambda _cases: ()
     """Is called in a thread of its own."""
     responder: Responder | None = None
     told: Callable[[Case], None] = lambda _case: None
@@ -184,6 +184,5 @@ class Keeper:
 
     def _collect(self) -> None:
         """See what came of the alerts that were sent last."""
-        if not self._teller.was_taken():
-            self._untold |= self._under_way
+        self._untold |= self._under_way.intersection(self._teller.not_taken())
         self._under_way = set()

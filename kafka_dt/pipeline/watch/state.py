@@ -173,15 +173,24 @@ class State:
         return finding != before
 
     def forget(self, newest: datetime, untold: Container[str] = ()) -> None:
-        """Forget what is older than `KEPT`, except findings whose ids are in `untold`."""
-        oldest = newest - KEPT
+        """Forget what is older than `KEPT`, and what is too much.
+
+        Args:
+            newest: the time, in UTC.
+            untold: ids of findings that are kept for `HISTORY`, and first of all.
+        """
+        oldest, oldest_untold = newest - KEPT, newest - HISTORY
         tallies = ((key, each) for key, each in self.tallies.items() if each.last_seen >= oldest)
         self.tallies = _of_each_kind(tallies, lambda key, _: key[0], MOST_TALLIES, lambda _, each: _importance(each))
         self._bound_items()
         self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
-        findings = ((name, each) for name, each in self.findings.items() if each.last_seen >= oldest or name in untold)
+        findings = (
+            (name, each)
+            for name, each in self.findings.items()
+            if each.last_seen >= (oldest_untold if name in untold else oldest)
+        )
         self.findings = _of_each_kind(
-            findings, lambda _, each: each.kind, MOST_FINDINGS, lambda _, each: _urgency(each)
+            findings, lambda _, each: each.kind, MOST_FINDINGS, lambda name, each: (name not in untold, *_urgency(each))
         )
         strange = ((what, at) for what, at in self.strange.items() if at >= newest - _STRANGE_KEPT)
         self.strange = dict(heapq.nlargest(MOST_STRANGE, strange, lambda each: each[1]))

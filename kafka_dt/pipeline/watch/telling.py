@@ -2,7 +2,7 @@
 
     teller = Teller(deliver)
     teller.tell(cases)          # if it is not busy
-    teller.was_taken()          # when it is done
+    teller.not_taken()          # when it is done
     teller.wait(20.0)           # at the end
 
 Limits: one delivery at a time. The thread ends with the process, also in the middle of a delivery.
@@ -14,12 +14,12 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from kafka_dt.pipeline.cases import Case
 
-    Deliver = Callable[[Sequence[Case]], bool]
-    """Sends alerts of cases that are new; False if some were not taken."""
+    Deliver = Callable[[Sequence[Case]], Collection[str]]
+    """Sends alerts of cases that are new; gives the ids of the findings that a destination did not take."""
 
 
 class Teller:
@@ -32,7 +32,7 @@ class Teller:
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
         self._thread: threading.Thread | None = None
-        self._was_taken = True
+        self._not_taken: Collection[str] = ()
         self._failure: BaseException | None = None
 
     @property
@@ -45,14 +45,14 @@ class Teller:
         self._thread = threading.Thread(target=self._send, args=(cases,), name="alerts", daemon=True)
         self._thread.start()
 
-    def was_taken(self) -> bool:
-        """Say whether the last alerts were all taken; it may not be busy.
+    def not_taken(self) -> Collection[str]:
+        """Give the ids of findings of which the last alerts were not taken; it may not be busy.
 
         Raises what the delivery has raised.
         """
         if self._failure is not None:
             raise self._failure
-        return self._was_taken
+        return self._not_taken
 
     def wait(self, timeout_s: float) -> None:
         """Wait until it is not busy, for some seconds at most."""
@@ -61,6 +61,6 @@ class Teller:
 
     def _send(self, cases: Sequence[Case]) -> None:
         try:
-            self._was_taken = self._deliver(cases)
-        except BaseException as failure:  # noqa: BLE001 - `was_taken` raises it
+            self._not_taken = self._deliver(cases)
+        except BaseException as failure:  # noqa: BLE001 - `not_taken` raises it
             self._failure = failure

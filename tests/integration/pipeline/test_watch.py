@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -52,9 +52,9 @@ class Told:
         if self.crashes:
             raise RuntimeError("the process ends here")
 
-    def deliver(self, cases: Sequence[Case]) -> bool:
+    def deliver(self, cases: Sequence[Case]) -> Collection[str]:
         self.alerts += [sighting.id for case in cases for sighting in case.sightings]
-        return True
+        return ()
 
     def revoke(self, token_id: str, _owner: str | None, sending: Callable[[], None]) -> bool:
         sending()

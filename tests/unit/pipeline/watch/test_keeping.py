@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,15 @@ import pytest
 
 from kafka_dt.audit import EventType
 from kafka_dt.client import ConnectionFailed
-from kafka_dt.pipeline.alerts import Alert, Delivery, Memory
+from kafka_dt.pipeline.alerts import Alert, Delivery, Memory, NotDelivered
 from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.report.suppressions import Suppression
+from kafka_dt.pipeline.watch.habits import HISTORY
 from kafka_dt.pipeline.watch.keeping import AGAIN_S, Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
 from kafka_dt.pipeline.watch.seen import Seen
 from kafka_dt.pipeline.watch.state import KEPT, State
-from tests.unit.pipeline.watch.days import CLUSTER, ELSEWHERE, NOON, company, row, thief
+from tests.unit.pipeline.watch.days import CLUSTER, ELSEWHERE, NOON, company, login, row, thief
 
 OFTEN = [thief(minutes=minutes) for minutes in (0, 5, 90)]
 GUESSER = "198.51.100.9"
@@ -38,6 +39,8 @@ class Team:
         self.batch = 0
         self.printed: list[tuple[str, ...]] = []
         self.sent: list[str] = []
+        self.refused = ""
+        """What its destination never takes an alert about."""
         self.start()
 
     def start(self) -> None:
@@ -61,16 +64,18 @@ class Team:
         self.watch.end()
 
     def send(self, alerts: Sequence[Alert]) -> None:
-        """Take alerts, as a destination does."""
+        """Take alerts, as a destination does, or refuse them."""
+        if any(one.finding.subject == self.refused for alert in alerts for one in alert.new):
+            raise NotDelivered("413", again=False)
         self.sent += [one.finding.subject for alert in alerts for one in alert.new]
 
     def _monotonic(self) -> float:
         return self.now.timestamp()
 
-    def _deliver(self, cases: Sequence[Case]) -> bool:
+    def _deliver(self, cases: Sequence[Case]) -> Collection[str]:
         memory = Memory.of(self.folder / "alerts.json")
         delivery = Delivery(memory, now=self.now, sleep=lambda _s: None, pauses_s=())
-        return not delivery.deliver(cases, [self], "low")
+        return {finding for failure in delivery.deliver(cases, [self], "low") for finding in failure.findings}
 
 
 def test_a_theft_is_told_once_however_long_it_goes_on(tmp_path: Path) -> None:
@@ -104,10 +109,10 @@ def test_a_slow_destination_keeps_nothing_from_being_judged_and_what_came_meanwh
 ) -> None:
     may_go, sent = threading.Event(), []
 
-    def deliver(cases: Sequence[Case]) -> bool:
+    def deliver(cases: Sequence[Case]) -> Collection[str]:
         assert may_go.wait(10)
         sent.append({each.finding.subject for case in cases for each in case.sightings})
-        return True
+        return ()
 
     habits = company(tokens={"t-etl": CLUSTER, "t-2": CLUSTER})
     work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
@@ -129,11 +134,15 @@ def test_the_end_does_not_wait_for_ever_and_the_next_run_tells_the_rest(
     monkeypatch.setattr("kafka_dt.pipeline.watch.keeping.PATIENCE_S", 0.1)
     hangs, sent = threading.Event(), list[int]()
 
-    def deliver(cases: Sequence[Case]) -> bool:
-        sent.append(len(cases))
-        return True
+    def hang(_cases: Sequence[Case]) -> Collection[str]:
+        hangs.wait(10)
+        return ()
 
-    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=lambda _cases: hangs.wait(10))
+    def deliver(cases: Sequence[Case]) -> Collection[str]:
+        sent.append(len(cases))
+        return ()
+
+    work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=hang)
     work.take([thief()], company(), "s", 1)
     work.end()
     work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
@@ -144,7 +153,7 @@ def test_the_end_does_not_wait_for_ever_and_the_next_run_tells_the_rest(
 
 
 def test_an_error_of_the_delivery_ends_the_watch(tmp_path: Path) -> None:
-    def deliver(_cases: Sequence[Case]) -> bool:
+    def deliver(_cases: Sequence[Case]) -> Collection[str]:
         raise OSError(28, "No space left on device")
 
     work = Keeper(path=tmp_path / "watch.json", table="t", now=lambda: NOON, deliver=deliver)
@@ -163,12 +172,29 @@ def test_an_old_theft_is_told_before_it_is_forgotten(tmp_path: Path) -> None:
     assert team.watch.open_cases == 0
 
 
+def test_one_alert_that_is_refused_keeps_no_other_finding_from_being_forgotten(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    team.refused = "t-0"
+    other = login("User:load", "t-2", software="kcat", wide="203.0.0.0/16", address="203.0.113.50")
+    team.see(thief("t-0"), other)
+    team.now += KEPT + timedelta(hours=1)
+    for _ in range(3):
+        team.now += timedelta(minutes=1)
+        team.watch.tend()
+        team.watch._teller.wait(10)
+    assert {each.subject for each in team.watch.state.findings.values()} == {"t-0"}
+    assert team.watch.is_behind
+    team.now += HISTORY
+    team.watch.tend()
+    assert team.watch.state.findings == {}
+
+
 def test_alerts_are_sent_again_also_when_the_wall_clock_was_set_back(tmp_path: Path) -> None:
     now, passed_s, tries = NOON, 0.0, list[float]()
 
-    def deliver(_cases: Sequence[Case]) -> bool:
+    def deliver(cases: Sequence[Case]) -> Collection[str]:
         tries.append(passed_s)
-        return False
+        return {each.id for case in cases for each in case.sightings}
 
     work = Keeper(
         path=tmp_path / "watch.json",

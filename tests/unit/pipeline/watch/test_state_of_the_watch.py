@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.errors import TableBroken
 from kafka_dt.pipeline.watch import state as of_state
 from kafka_dt.pipeline.watch.habits import HISTORY
@@ -155,6 +156,20 @@ def test_guesses_from_very_many_addresses_displace_no_other_finding(monkeypatch:
     state.forget(NOON)
     kinds = Counter(each.kind for each in state.findings.values())
     assert kinds == {"unknown_id_burst": 10, "stolen_token": 1, "new_mechanism": 1}
+
+
+def test_of_too_many_findings_of_a_sign_those_that_nobody_was_told_are_kept_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(of_state, "MOST_FINDINGS", 3)
+    state = State()
+    for n in range(3):
+        judge(guesses(5, address=f"198.51.100.{n}"), company(), state)
+    told = set(state.findings)
+    (new,) = judge(guesses(5, address="198.51.100.99"), company(), state)
+    state.forget(NOON, untold=set(state.findings) - told)
+    assert len(state.findings) == 3
+    assert finding_id(new) in state.findings
 
 
 def test_what_a_finding_was_about_does_not_become_usual() -> None:
