@@ -144,6 +144,7 @@ class Responder:
         hour_ago = self._now() - HOUR
         self._sent = {name: at for name, at in self._sent.items() if at > hour_ago}
         if len(self._sent.keys() - {token_id}) >= self._policy.at_most:
+            self._failed.pop(token_id, None)  # also of one that was asked for, an operator decides
             if token_id not in self._held:
                 self._held.add(token_id)
                 self._note(finding, Outcome.HELD_BACK, f"{self._policy.at_most} tokens were ended within the hour")
@@ -202,7 +203,9 @@ class Responder:
 
 
 def _for_the_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)  # one of an earlier release was for all
+    return descriptor
 
 
 def revoke_over_kafka(config: ClientConfig) -> Revoke:
@@ -258,6 +261,6 @@ class _Past:
                 past.decided.add(token_id)
             if outcome in {Outcome.REVOKING, Outcome.FAILED}:
                 past.begun.add(token_id)
-            if outcome in {Outcome.REVOKED, Outcome.GONE}:
+            if outcome in {Outcome.REVOKED, Outcome.GONE, Outcome.HELD_BACK}:
                 past.begun.discard(token_id)
         return past

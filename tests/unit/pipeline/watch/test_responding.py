@@ -131,6 +131,21 @@ def test_no_more_end_within_an_hour_also_after_a_restart(tmp_path: Path) -> None
     assert [each for each, _ in node.ended] == ["t-1", "t-2", "t-3"]
 
 
+def test_a_token_that_is_held_back_is_left_to_an_operator_though_it_was_asked_for_before(tmp_path: Path) -> None:
+    node, clock = Node(down=True), Clock()
+    work = responder(tmp_path, node, at_most=1, now=clock)
+    work.respond(found("t-1", "t-2"))
+    node.down = False
+    work.again()
+    clock.at += timedelta(hours=2)
+    work.again()
+    later = responder(tmp_path, node, at_most=1, now=clock)
+    later.resume(found("t-1", "t-2"))
+    later.again()
+    assert [each for each, _ in node.ended] == ["t-1"]
+    assert (work.failing, later.failing) == (0, 0)
+
+
 def test_a_token_that_could_not_be_ended_is_tried_again_and_noted_once(tmp_path: Path) -> None:
     node = Node(down=True)
     work = responder(tmp_path, node)
