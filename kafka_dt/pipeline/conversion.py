@@ -6,7 +6,8 @@
 The old table is only read. The next ingest into the new one continues where the last one into the old one has ended:
 the checkpoints are copied. A batch that the old journal had and Spark's checkpoint did not is noted in the copy as
 done; a batch that was under way is left out, and is run again. The new table is made beside its place, as
-`*.partial`, and gets its name when all of it is there; a conversion that fails leaves nothing.
+`*.partial`, and gets its name when all of it is there. A conversion that fails leaves nothing; one that is
+interrupted may leave that.
 
 Limits: no ingest may write to the old table meanwhile. Some object stores copy all files to rename a directory.
 
@@ -79,7 +80,7 @@ def convert(spark: SparkSession, old: Table, new: Table, cluster_id: str) -> Con
         sources = _fill(spark, source, partial, cluster_id)
         _rename(made, target, old)
     except BaseException as error:
-        with suppress(Py4JError):  # the JVM may be gone
+        with suppress(Py4JError, OSError):  # the JVM may be gone
             made.delete("")
         if isinstance(error, PySparkException | Py4JError):
             raise NotConverted(old.path, cause_of(error)) from error

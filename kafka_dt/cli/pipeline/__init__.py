@@ -13,7 +13,7 @@ from kafka_dt.cli import LazyGroup
 
 _GOES_ON: Final = "run it again to go on"
 _WHAT_NOW: Final = {
-    "convert": "the old table is as it was; delete the new one, if it is there, before you run it again",
+    "convert": "the old table is as it was; if NEW.partial is there, delete it before you run it again",
     "demo": "run it again to begin anew",
     "expire": _GOES_ON,
     "generate": "run it again to make all files anew",

@@ -85,7 +85,7 @@ class Reading:
 
     def collected(self, size: int) -> None:
         """Count the bytes of an answer that the client gets as soon as all of it is there, if they are many."""
-        if size != self._collected:
+        if size != self._collected and self._transport is not None:
             self._collected = size
             self._count_answers()
 
