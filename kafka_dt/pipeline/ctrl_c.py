@@ -1,9 +1,7 @@
-"""Have Ctrl-C end Spark's JVM, and tell it as `KeyboardInterrupt`.
+"""Have Ctrl-C end Spark's JVM and the command that has started it, and tell it as `KeyboardInterrupt`.
 
-    with heeding_ctrl_c() as ctrl_c:
-        ctrl_c.jvm = jvm = Jvm.launch(conf)
-        SparkContext(conf=conf, gateway=jvm.gateway)
-        ctrl_c.heed()
+    with heeding_ctrl_c() as ctrl_c, spark_session("report", ctrl_c=ctrl_c) as spark:
+        ...
 
 The JVM does not see Ctrl-C: pyspark has it ignore SIGINT. Python does, perhaps in the midst of a call to the JVM whose
 answer the next call would take for its own, while other threads wait for calls of theirs. With the JVM ended, all calls
@@ -36,7 +34,7 @@ class CtrlC:
     """What Ctrl-C does while Spark runs.
 
     Args:
-        heeded: whether it does something; False in another thread, and where the process ignores it.
+        heeded: whether it does something; False where the process ignores it.
     """
 
     def __init__(self, *, heeded: bool) -> None:
@@ -63,6 +61,7 @@ def _mute() -> None:
     logging.disable()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _unraisable: None
+    threading.excepthook = lambda _arguments: None
     sys.stderr = cast("TextIO", _OfMainThread(sys.stderr))
 
 
@@ -98,6 +97,6 @@ def heeding_ctrl_c() -> Iterator[CtrlC]:
         raise
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
     if ctrl_c.came:
         raise KeyboardInterrupt

@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+from codecs import getincrementaldecoder
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -71,8 +72,10 @@ class Jvm:
                 gateway = launch_gateway(conf, {"stdout": inlet, "stderr": inlet})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
             raise SparkNotStarted(f"its JVM ended at once{_why(printed.show())}") from error
-        except KeyboardInterrupt as interrupt:
-            _end_launched(interrupt)
+        except BaseException as error:
+            _end_launched(error)
+            if isinstance(error, Exception):
+                printed.show()
             raise
         printed.drop()
         return cls(gateway)
@@ -95,9 +98,9 @@ class Jvm:
         return process
 
 
-def _end_launched(interrupt: KeyboardInterrupt) -> None:
-    """End a JVM that pyspark was starting when Ctrl-C came; pyspark does not give it away before it has started."""
-    for frame, _ in traceback.walk_tb(interrupt.__traceback__):
+def _end_launched(error: BaseException) -> None:
+    """End a JVM that pyspark was starting when an error came; pyspark does not give it away before it has started."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
         process = frame.f_locals.get("proc")
         if isinstance(process, subprocess.Popen):
             process.terminate()
@@ -117,6 +120,7 @@ class _Printed:
     def __init__(self) -> None:
         self._outlet, self._inlet = os.pipe()
         self._kept = bytearray()
+        self._decoder = getincrementaldecoder("utf-8")("replace")
         self._passes_on = False
         self._lock = threading.Lock()
         """Is held while something is read and dealt with."""
@@ -135,33 +139,41 @@ class _Printed:
         """Forget all that was printed by now, and pass on what comes."""
         while True:
             with self._lock:
-                if not self._thread.is_alive() or not select.select([self._outlet], [], [], 0)[0]:
+                if not self._thread.is_alive() or not _has_more(self._outlet, 0):
                     self._passes_on = True
                     return
             time.sleep(_LOOK_S)
 
     def show(self) -> str:
         """Show all that a JVM printed before it ended, and return it."""
-        self._thread.join()
+        self._thread.join(_PATIENCE_S)  # a program that it has started may live on
         kept = self._kept.decode(errors="replace")
         _show(kept)
         return kept
 
     def _read(self) -> None:
         told = False
-        while select.select([self._outlet], [], []):
+        while _has_more(self._outlet):
             with self._lock:
                 read = os.read(self._outlet, _READ_BYTES)
                 if not read:
+                    os.close(self._outlet)
                     return
                 if self._passes_on:
-                    _show(read.decode(errors="replace"))
+                    _show(self._decoder.decode(read))
                     continue
                 self._kept += read
                 if not told and (match := _DOWNLOAD.search(self._kept)):
                     cache, server = (each.decode(errors="replace") for each in match.groups())
                     _show(f"Spark's jars are not in {cache}; they are downloaded from {server}\n")
                     told = True
+
+
+def _has_more(descriptor: int, timeout_ms: int | None = None) -> bool:
+    """Say whether something can be read, or the end was reached; without a timeout it waits for that."""
+    poll = select.poll()  # unlike select(2), for any number of open files
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_ms))
 
 
 def _show(text: str) -> None:

@@ -43,13 +43,14 @@ from pyspark.sql import SparkSession
 
 import kafka_dt
 import kafka_dt_protocol
-from kafka_dt.pipeline.ctrl_c import CtrlC, heeding_ctrl_c
 from kafka_dt.pipeline.errors import SparkNotStarted
 from kafka_dt.pipeline.jvm import NEEDED, Jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
+
+    from kafka_dt.pipeline.ctrl_c import CtrlC
 
 LOCAL: Final = "local[*]"
 KAFKA_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -120,6 +121,7 @@ def spark_session(
     delta: bool = False,
     kafka: bool = False,
     once: bool = False,
+    ctrl_c: CtrlC | None = None,
 ) -> Iterator[SparkSession]:
     """Give a running Spark; it is stopped at the end, unless it ran before.
 
@@ -131,15 +133,15 @@ def spark_session(
         kafka: whether Spark's Kafka source is needed.
         once: whether each query is run once; on one machine Spark then spends less on making it fast, unless it was
             set up by `spark-submit`.
+        ctrl_c: is given the JVM to end; None = Ctrl-C is what pyspark makes of it.
 
     Raises:
         SparkNotStarted: there is no Java, this directory cannot be written, or the JVM ended at once.
-        KeyboardInterrupt: Ctrl-C came, whatever the block has raised for it; see `ctrl_c.py`.
     """
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    with heeding_ctrl_c() as ctrl_c, tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
         packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
         settings = {**(_DELTA if delta else {}), **(conf or {})}
         spark = _start(name, master, settings, Path(scratch), packages, once=once, ctrl_c=ctrl_c)
@@ -174,7 +176,7 @@ def _start(
     packages: Sequence[str],
     *,
     once: bool,
-    ctrl_c: CtrlC,
+    ctrl_c: CtrlC | None,
 ) -> SparkSession:
     settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once)
     if is_submitted() and master is not None:
@@ -186,11 +188,14 @@ def _start(
         if not is_submitted() and not _has_jvm():
             # The JVM takes the umask over. Hadoop's own covers files of every file system, but no local directories.
             with _umask(settings.get(UMASK, PRIVATE)):
-                ctrl_c.jvm = jvm = Jvm.launch(spark_conf)
+                jvm = Jvm.launch(spark_conf)
+            if ctrl_c is not None:
+                ctrl_c.jvm = jvm
             SparkContext(conf=spark_conf, gateway=jvm.gateway)
         else:
             SparkContext.getOrCreate(spark_conf)
-        ctrl_c.heed()
+        if ctrl_c is not None:
+            ctrl_c.heed()
         spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error

@@ -73,11 +73,14 @@ def started(
 
     Raises:
         PipelineError: Spark does not start.
+        KeyboardInterrupt: Ctrl-C came, whatever the block has raised for it; see `kafka_dt.pipeline.ctrl_c`.
     """
-    from kafka_dt.pipeline.session import spark_session  # noqa: PLC0415 - pyspark is an extra
+    from kafka_dt.pipeline.ctrl_c import heeding_ctrl_c  # noqa: PLC0415 - pyspark is an extra
+    from kafka_dt.pipeline.session import spark_session  # noqa: PLC0415 - as above
 
     with ExitStack() as stack:
+        ctrl_c = stack.enter_context(heeding_ctrl_c())
         with Console(stderr=True).status("Starting Spark"):
-            session = spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka, once=once)
+            session = spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka, once=once, ctrl_c=ctrl_c)
             spark = stack.enter_context(session)
         yield spark
