@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_dt.pipeline.cases.case import Case
@@ -66,7 +67,8 @@ def _with_names(cases: Iterable[Case], named: Mapping[str, str]) -> Iterator[Cas
     taken: set[str] = set()
     for case in sorted(cases, key=lambda each: _in_time(each.sightings[0])):
         had = (named[each.id] for each in case.sightings if each.id in named)
-        again = replace(case, name=next((name for name in had if name not in taken), ""))
+        new = (case.id, *(f"{case.id}-{number}" for number in range(2, len(taken) + 3)))
+        again = replace(case, name=next(name for name in chain(had, new) if name not in taken))
         taken.add(again.id)
         yield again
 

@@ -140,3 +140,9 @@ def test_a_case_keeps_the_name_that_its_findings_had_and_of_two_parts_the_first_
     other = sighting("t-2", "User:b", "10.0.0.2", day=1)
     parts = form_cases([old, other], named=named)
     assert {each.sightings[0].id: each.id for each in parts} == {old.id: "case-x", other.id: f"case-{other.id}"}
+
+
+def test_no_two_cases_have_the_same_id_though_the_first_finding_of_one_has_named_the_other() -> None:
+    first, other = sighting("t-1", "User:a", "10.0.0.1"), sighting("t-2", "User:b", "10.0.0.2", day=-1)
+    cases = form_cases([first, other], named={other.id: f"case-{first.id}"})
+    assert len({each.id for each in cases}) == len(cases) == 2
