@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from kafka_dt.pipeline.errors import IngestFailed, PipelineError, SourceInUse, TableNotShared
 from kafka_dt.pipeline.ingest.batches import BatchWriter, Counts, Rules
-from kafka_dt.pipeline.ingest.sources import FileSource, LineSource, TopicSource
+from kafka_dt.pipeline.ingest.sources import FileSource, LineSource, TopicSource, innermost
 from kafka_dt.pipeline.session import runs_here
 from kafka_dt.pipeline.table.delta import retried
 from kafka_dt.pipeline.table.table import CHECKPOINTS
@@ -170,5 +170,7 @@ def cause_of(error: Exception) -> str:
     """Give the one line of Spark's long text that says what went wrong."""
     text = str(error)
     _, _, cause = text.partition(_BEFORE_CAUSE)
+    if not cause and isinstance(error, Py4JJavaError):
+        return innermost(error)  # its own text begins with the call that failed
     lines = [line.strip() for line in (cause or text).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

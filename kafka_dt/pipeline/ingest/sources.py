@@ -164,7 +164,7 @@ class TopicSource:
             try:
                 self._cluster_id = _ask_cluster_id(spark, self._client_properties())
             except Py4JJavaError as error:
-                raise NoSource(self._name, _innermost(error)) from error
+                raise NoSource(self._name, innermost(error)) from error
             except TypeError as error:  # Kafka's class is a package, as all names are that the JVM does not know
                 raise NoSource(self._name, f"Spark has no Kafka source: add {KAFKA_PACKAGE}") from error
         return self._cluster_id
@@ -270,7 +270,8 @@ def _ask_cluster_id(spark: SparkSession, properties: dict[str, str]) -> str:
         admin.close()
 
 
-def _innermost(error: Py4JJavaError) -> str:
+def innermost(error: Py4JJavaError) -> str:
+    """Give the first line of what the JVM's first error said."""
     cause = error.java_exception
     while (inner := cause.getCause()) is not None:
         cause = inner
