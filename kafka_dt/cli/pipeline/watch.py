@@ -219,7 +219,6 @@ def watch(
     from kafka_dt.pipeline.watch.keeping import Keeper  # noqa: PLC0415
     from kafka_dt.pipeline.watch.stream import BATCH_RECORDS, Watch, WatchSettings  # noqa: PLC0415
 
-    source.check(conf)
     named = () if networks is None else load_networks(networks)
     kinds = [sign.kind for sign in SIGNS]
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -238,6 +237,7 @@ def watch(
     keeper.load()
     settings = WatchSettings(since_ms=since, relearn_ms=relearn, networks=named)
     steps = Steps()
+    source.check(conf)
     with started("watch", master, conf, delta=True, kafka=source.is_topic) as spark, steps.step("Learning") as step:
         work = Watch(
             spark,
