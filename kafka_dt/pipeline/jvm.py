@@ -6,7 +6,7 @@
 
 While the JVM starts, Ivy prints how it looks for the jars: twenty lines on stdout and stderr, also when it finds all of
 them in its cache. So what the JVM prints by then is shown only if it does not start. Downloads are one line. What it
-prints later is passed on at once.
+prints later is passed on line by line.
 
 A JVM ends by itself soon after its Python, as its stdin ends then.
 
@@ -23,7 +23,6 @@ import sys
 import threading
 import time
 import traceback
-from codecs import getincrementaldecoder
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -120,7 +119,7 @@ class _Printed:
     def __init__(self) -> None:
         self._outlet, self._inlet = os.pipe()
         self._kept = bytearray()
-        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._begun_line = b""
         self._passes_on = False
         self._lock = threading.Lock()
         """Is held while something is read and dealt with."""
@@ -147,9 +146,20 @@ class _Printed:
     def show(self) -> str:
         """Show all that a JVM printed before it ended, and return it."""
         self._thread.join(_PATIENCE_S)  # a program that it has started may live on
-        kept = self._kept.decode(errors="replace")
-        _show(kept)
-        return kept
+        _show(self._kept)
+        return self._kept.decode(errors="replace")
+
+    def _pass_on(self, read: bytes) -> None:
+        """Show whole lines: what this process says itself begins a line of its own."""
+        lines, end, begun = read.rpartition(b"\n")
+        if end:
+            _show(self._begun_line + lines + end)
+            self._begun_line = begun
+        elif len(self._begun_line) > _READ_BYTES:
+            _show(self._begun_line + begun)
+            self._begun_line = b""
+        else:
+            self._begun_line += begun
 
     def _read(self) -> None:
         told = False
@@ -158,14 +168,15 @@ class _Printed:
                 read = os.read(self._outlet, _READ_BYTES)
                 if not read:
                     os.close(self._outlet)
+                    _show(self._begun_line)
                     return
                 if self._passes_on:
-                    _show(self._decoder.decode(read))
+                    self._pass_on(read)
                     continue
                 self._kept += read
                 if not told and (match := _DOWNLOAD.search(self._kept)):
                     cache, server = (each.decode(errors="replace") for each in match.groups())
-                    _show(f"Spark's jars are not in {cache}; they are downloaded from {server}\n")
+                    _show(f"Spark's jars are not in {cache}; they are downloaded from {server}\n".encode())
                     told = True
 
 
@@ -176,8 +187,8 @@ def _has_more(descriptor: int, timeout_ms: int | None = None) -> bool:
     return bool(poll.poll(timeout_ms))
 
 
-def _show(text: str) -> None:
+def _show(printed: bytes | bytearray) -> None:
     # A JVM whose output is not read stands still, so the reading goes on also where stderr is closed.
     with suppress(OSError, ValueError):
-        sys.stderr.write(text)
+        sys.stderr.write(printed.decode(errors="replace"))
         sys.stderr.flush()

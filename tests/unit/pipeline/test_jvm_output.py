@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +71,27 @@ def test_jars_that_cannot_be_had_are_told_with_the_way_out() -> None:
         f": {reason}; name a mirror in spark.jars.ivySettings, or the jars themselves in spark.jars"
     )
     assert jvm._why("Error: could not create the Java Virtual Machine") == f"; {jvm.NEEDED}"
+
+
+def test_what_a_command_says_itself_does_not_end_up_in_the_middle_of_a_line_of_the_jvm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = jvm._Printed()
+    with printed.inlet() as inlet:
+        outlet = os.dup(inlet)
+    printed.drop()
+    os.write(outlet, b"ERROR one\nat org.apache.sp\xc3")
+    shown = ""
+
+    def shows(text: str) -> bool:
+        nonlocal shown
+        shown += capsys.readouterr().err
+        return shown == text
+
+    eventually(lambda: shows("ERROR one\n"), 10)
+    sys.stderr.write("Error: the command's own\n")
+    os.write(outlet, b"\xa4rk.Task\nthe last")
+    whole = "ERROR one\nError: the command's own\nat org.apache.sp\u00e4rk.Task\n"
+    eventually(lambda: shows(whole), 10)
+    os.close(outlet)
+    eventually(lambda: shows(f"{whole}the last"), 10)
