@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 
 import pytest
 
@@ -294,7 +294,12 @@ def server(zookeeper_connect: str, tls: TlsListeners, tmp_path_factory: pytest.T
         yield running
 
 
-@pytest.fixture(params=["broker", "server"], ids=["broker", "kafka-dt"])
+EITHER: Final = (pytest.param("broker", id="broker"), pytest.param("server", id="kafka-dt"))
+BROKER_IN_SOAK: Final = (pytest.param("broker", id="broker", marks=pytest.mark.soak), EITHER[1])
+"""For tables of what a broker has answered: it does not change, so only `make soak` asks it again."""
+
+
+@pytest.fixture(params=EITHER)
 def authority(request: pytest.FixtureRequest) -> Authority:
     """Either of the two: a test with this asks the real broker first, which keeps what it expects honest."""
     found: Authority = request.getfixturevalue(request.param)
@@ -331,7 +336,7 @@ def guarded_server(guarded_connect: str, tmp_path_factory: pytest.TempPathFactor
         yield running
 
 
-@pytest.fixture(params=["broker", "server"], ids=["broker", "kafka-dt"])
+@pytest.fixture(params=EITHER)
 def guarded(request: pytest.FixtureRequest) -> Authority:
     """Either of the two: a test with this asks the real broker first, which keeps what it expects honest."""
     found: Authority = request.getfixturevalue(f"guarded_{request.param}")

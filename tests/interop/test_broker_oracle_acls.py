@@ -20,7 +20,7 @@ from kio.schema.metadata.v12.request import MetadataRequestTopic
 from kio.schema.types import TopicName
 
 from kafka_dt.identity.acls.binding import AclOperation, AclPermissionType, PatternType, ResourceType
-from tests.interop.conftest import Authority
+from tests.interop.conftest import BROKER_IN_SOAK, Authority
 from tests.support.brokers.broker import USERS
 from tests.support.identity.acl_client import (
     Acl,
@@ -309,6 +309,7 @@ def admin(guarded: Authority) -> Iterator[RawConnection]:
         yield connection
 
 
+@pytest.mark.parametrize("guarded", BROKER_IN_SOAK, indirect=True)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_the_same_is_allowed_and_refused(guarded: Authority, admin: RawConnection, me: str, case: Case) -> None:
     acls = [replace(acl, name=acl.name.format(me=me)) for acl in case.acls]

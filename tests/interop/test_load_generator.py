@@ -9,7 +9,9 @@ import pytest
 
 from benchmarks.credentials import write_credentials
 from benchmarks.generator import Job, LoadFailed, LoadGenerator
-from tests.interop.conftest import Authority
+from tests.interop.conftest import BROKER_IN_SOAK, Authority
+
+pytestmark = pytest.mark.parametrize("authority", BROKER_IN_SOAK, indirect=True)
 
 MECHANISM: Final = "SCRAM-SHA-512"
 CONNECTIONS: Final = 120

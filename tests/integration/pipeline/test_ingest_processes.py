@@ -62,12 +62,13 @@ def started(
     return make
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("step", "there"),
     [
         pytest.param("4", 0, id="between the commits of quarantine and events"),
-        pytest.param("writing", 0, id="while Spark writes", marks=pytest.mark.soak),
-        pytest.param("5", 3, id="before Spark notes that the batch is done", marks=pytest.mark.soak),
+        pytest.param("writing", 0, id="while Spark writes"),
+        pytest.param("5", 3, id="before Spark notes that the batch is done"),
     ],
 )
 def test_a_killed_ingest_goes_on_as_if_nothing_had_been(

@@ -91,7 +91,7 @@ def report(spark: SparkSession, spark_java: Java, delta_jars: str, tmp_path: Pat
         report.process.wait()
 
 
-@pytest.mark.parametrize("moment", [Report.starts_spark, Report.looks_for_signs])
+@pytest.mark.parametrize("moment", [Report.starts_spark, pytest.param(Report.looks_for_signs, marks=pytest.mark.soak)])
 def test_ctrl_c_is_one_line_and_status_130(report: Report, moment: Callable[[Report], bool]) -> None:
     report.wait_for(moment)
     os.killpg(report.process.pid, signal.SIGINT)
@@ -103,7 +103,7 @@ def test_ctrl_c_is_one_line_and_status_130(report: Report, moment: Callable[[Rep
 
 
 def test_the_jvm_of_a_command_that_is_killed_ends(report: Report) -> None:
-    report.wait_for(lambda report: (report.to / "parquet").exists())
+    report.wait_for(Report.starts_spark)
     report.process.kill()
     report.process.wait()
     eventually(lambda: not report.commands(), TIMEOUT_S)

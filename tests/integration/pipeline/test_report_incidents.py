@@ -98,6 +98,7 @@ def scored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     return scores(generated.truth, collected(look_for(SIGNS, observed(events, work))))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", IncidentKind)
 def test_planted_incidents_are_found_and_noise_is_not(scored: dict[IncidentKind, Score], kind: IncidentKind) -> None:
     print(as_table(scored))  # noqa: T201 - for pytest -s

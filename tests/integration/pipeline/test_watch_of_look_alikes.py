@@ -126,6 +126,10 @@ def _scenario(folder: Path, seed: int, events: int, days: int) -> None:
 
 
 MONTHS: Final = {"the second generator": _company, "the first generator": _scenario}
+WEEKS: Final = (
+    pytest.param(_company, id="the second generator", marks=pytest.mark.soak),
+    pytest.param(_scenario, id="the first generator"),
+)
 Month = Callable[[Path, int, int, int], None]
 """Writes a month into a folder: seed, events, days."""
 
@@ -136,7 +140,7 @@ def _planted(days: Days) -> set[str]:
     return {each["token_id"] for each in thefts}
 
 
-@pytest.mark.parametrize("write", MONTHS.values(), ids=MONTHS)
+@pytest.mark.parametrize("write", WEEKS)
 def test_look_alikes_of_a_week_end_no_token(spark: SparkSession, tmp_path: Path, write: Month) -> None:
     """Learned once: what the owners do for a week is judged by their week before."""
     write(tmp_path / "month", 12, 6_000, 12)
