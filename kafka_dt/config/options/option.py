@@ -19,6 +19,8 @@ OPTION: Final = "option"
 """The key of a settings field's metadata under which its `Option` is."""
 
 INT_MAX: Final = 2**31 - 1
+_BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
+"""The characters that Java's `String.trim` removes."""
 _LONG_MAX: Final = 2**63 - 1
 
 
@@ -157,10 +159,12 @@ def _split_list(text: str) -> tuple[str, ...]:
 def resolve_secret(key: str, text: str) -> Secret:
     """Take a secret from where its text says: `file:/path`, `env:NAME`, or the text itself.
 
-    A file's last line end is not part of the secret.
+    Blanks around the text are not part of the secret, as in Kafka; those in a file or a variable are. The last line end
+    of a file is not.
 
     :raises ConfigError: if the file cannot be read or the variable is not set
     """
+    text = text.strip(_BLANKS)
     if text.startswith("file:"):
         path = Path(text.removeprefix("file:"))
         try:

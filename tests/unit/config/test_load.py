@@ -179,6 +179,30 @@ def test_a_secret_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypat
         assert found.value == secret
 
 
+def test_blanks_around_a_secret_are_no_part_of_it_as_for_a_broker(tmp_path: Path) -> None:
+    """A broker makes its HMACs with the key without them."""
+    path = tmp_path / "server.properties"
+    path.write_text("delegation.token.secret.key=a  key \\t\nssl.key.password=\\ secret\\u00a0\\u0020\n")
+    settings = load(path).settings
+    assert settings.secret_key is not None
+    assert settings.secret_key.value == "a  key"
+    assert settings.ssl_key_password is not None
+    assert settings.ssl_key_password.value == "secret\u00a0"
+    assert from_properties({"delegation.token.secret.key": "  "}).settings.secret_key is None
+
+
+def test_blanks_in_the_file_or_the_variable_of_a_secret_belong_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(" a key \n")
+    monkeypatch.setenv("KAFKA_DT_KEY", " a key ")
+    for text in (f"file:{key} ", "env:KAFKA_DT_KEY "):
+        found = from_properties({"delegation.token.secret.key": text}).settings.secret_key
+        assert found is not None
+        assert found.value == " a key "
+
+
 def test_an_empty_secret_key_counts_as_none() -> None:
     assert from_properties({"delegation.token.secret.key": ""}).settings.secret_key is None
 
