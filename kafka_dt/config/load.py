@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -47,6 +47,9 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
+_PROVIDERS: Final = "config.providers"
+_VARIABLE: Final = re.compile(r"\$\{([^}]*?):[^}]*\}")
+"""What a broker asks one of its `config.providers` for: `${file:/path:key}`."""
 _NO_TEXT: Final = re.compile("[\\0\\ud800-\\udfff]")
 """Characters that Java's escapes can put into a file, and no path, name or password has."""
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
@@ -119,9 +122,12 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     ignored: list[str] = []
     unprotected: list[str] = []
     spellings = _spellings()
+    providers = {name.strip() for name in properties.get(_PROVIDERS, "").split(",")} - {""}
     for key, text in properties.items():
         if _NO_TEXT.search(key + text):
             raise ConfigError(key, "it has a NUL character, or half a surrogate pair")
+        if key in spellings or key.startswith(LISTENER_PREFIX):
+            _refuse_variable(key, text, providers)
         if key in spellings:
             name, declared = spellings[key]
             if name in taken:
@@ -133,7 +139,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             name = next((name for name in DEFAULTS if key.endswith(f".{name}")), "")
             if _protects(name, text) and not key.endswith(_READ_FOR_OAUTHBEARER):
                 unprotected.append(key)
-        elif key in broker_keys():
+        elif key in broker_keys() or key.startswith(_PROVIDERS):
             (unprotected if _protects(key, text) else ignored).append(key)
         elif key.startswith(OUR_PREFIXES):
             nearest = nearest_setting(key, _spellings())
@@ -144,8 +150,8 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
 
 def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the keys that neither a broker nor kafka-dt has, sorted; with a prefix of ours it is an error instead."""
-    known, ours = {*_spellings(), *broker_keys()}, (LISTENER_PREFIX, *OUR_PREFIXES)
-    return tuple(sorted(key for key in keys if key not in known and not key.startswith(ours)))
+    known, prefixes = {*_spellings(), *broker_keys()}, (LISTENER_PREFIX, _PROVIDERS, *OUR_PREFIXES)
+    return tuple(sorted(key for key in keys if key not in known and not key.startswith(prefixes)))
 
 
 @cache
@@ -184,6 +190,17 @@ def _lower_case(key: str) -> str:
     if key != key.lower():
         raise ConfigError(key, f"names of listeners and mechanisms are in lower case here: {key.lower()}")
     return key
+
+
+def _refuse_variable(key: str, text: str, providers: Collection[str]) -> None:
+    """Refuse a value that a broker gets from a provider: as a text it would be a secret that is easy to guess."""
+    for variable in _VARIABLE.finditer(text):
+        if (name := variable[1]) in providers:
+            reason = (
+                f"${{{name}:...}} is a variable of {_PROVIDERS}, which kafka-dt does not read; write the value itself, "
+                "or for a secret file:/path or env:NAME"
+            )
+            raise ConfigError(key, reason)
 
 
 def _value(declared: Option, key: str, text: str) -> Any:

@@ -5,6 +5,7 @@ import pytest
 
 from kafka_dt.config import ConfigError, Settings, from_properties, load, options
 from kafka_dt.config.load import DEFAULTS, broker_keys
+from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 
 BROKER = """\
 broker.id=7
@@ -157,6 +158,34 @@ def test_a_value_that_no_file_name_or_password_can_be_is_an_error_that_names_its
         load(config)
     config.write_text(r"super.users=User:\ud83d\ude00")
     assert load(config).settings.super_users == "User:\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delegation.token.secret.key", "${file:/etc/kafka/secrets.properties:token.key}"),
+        ("ssl.keystore.password", "${env:KEYSTORE_PASSWORD}"),
+        (
+            "listener.name.sasl_ssl.plain.sasl.jaas.config",
+            f'{PLAIN_LOGIN_MODULE} required user_alice="${{file:/etc/kafka/secrets.properties:alice}}";',
+        ),
+    ],
+)
+def test_a_value_that_a_broker_gets_from_a_config_provider_is_an_error_and_no_secret(key: str, value: str) -> None:
+    given = {"config.providers": "vault, file,env", "config.providers.file.class": "FileConfigProvider", key: value}
+    with pytest.raises(
+        ConfigError, match=rf"^{re.escape(key)}: \$\{{(file|env):\.\.\.}} is a variable of config.providers"
+    ):
+        from_properties(given)
+    # Without providers it is a text like another to a broker, and so are variables of other names.
+    from_properties({key: value})
+    from_properties({"config.providers": "other", key: value})
+
+
+def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() -> None:
+    loaded = from_properties({"config.providers": "env", "config.providers.env.class": "E", "log.dirs": "${env:LOGS}"})
+    assert loaded.ignored == ("config.providers", "config.providers.env.class", "log.dirs")
+    assert loaded.unknown == ()
 
 
 def test_an_override_without_an_equals_sign_is_an_error() -> None:
