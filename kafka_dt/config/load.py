@@ -150,8 +150,15 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
 
 def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the keys that neither a broker nor kafka-dt has, sorted; with a prefix of ours it is an error instead."""
-    known, prefixes = {*_spellings(), *broker_keys()}, (LISTENER_PREFIX, _PROVIDERS, *OUR_PREFIXES)
-    return tuple(sorted(key for key in keys if key not in known and not key.startswith(prefixes)))
+    prefixes = (_PROVIDERS, *OUR_PREFIXES)
+    return tuple(sorted(key for key in keys if not key.startswith(prefixes) and not _is_known(key)))
+
+
+def _is_known(key: str) -> bool:
+    """Say whether a broker or kafka-dt has a key, for one listener and mechanism as well; their names may have dots."""
+    parts = key.removeprefix(LISTENER_PREFIX).split(".")
+    keys = [".".join(parts[begin:]) for begin in range(1, len(parts))] if key.startswith(LISTENER_PREFIX) else [key]
+    return any(each in _spellings() or each in broker_keys() for each in keys)
 
 
 @cache
@@ -164,10 +171,12 @@ def broker_keys() -> frozenset[str]:
 def nearest_setting(key: str, known: Iterable[str] | None = None) -> str | None:
     """Return the setting that was probably meant by a key that there is not; None where none is near.
 
+    :param key: for one listener as well, whose prefix is not part of what is returned
     :param known: what it could be; None means every setting of a broker and of kafka-dt
     """
     candidates = [*_spellings(), *broker_keys()] if known is None else list(known)
-    return next(iter(difflib.get_close_matches(key, candidates, n=1)), None)
+    name = key.removeprefix(LISTENER_PREFIX).partition(".")[2] if key.startswith(LISTENER_PREFIX) else key
+    return next(iter(difflib.get_close_matches(name, candidates, n=1)), None)
 
 
 def every_error(properties: Mapping[str, str]) -> list[ConfigError]:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.config import ConfigError, Settings, from_properties, load, options
-from kafka_dt.config.load import DEFAULTS, broker_keys
+from kafka_dt.config.load import DEFAULTS, broker_keys, nearest_setting, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 
 BROKER = """\
@@ -37,6 +37,27 @@ def test_keys_without_meaning_are_told_apart_from_keys_nobody_knows(tmp_path: Pa
     loaded = load(path)
     assert loaded.ignored == ("log.dirs", "num.network.threads")
     assert loaded.unknown == ("my.plugin.setting",)
+
+
+def test_a_slip_in_a_key_of_a_listener_is_told_like_any_other() -> None:
+    slips = (
+        "listener.name.sasl_ssl.connections.max.reauth.mss",
+        "listener.name.sasl_ssl.plain.sasl.jaas.confg",
+        "listener.name.sasl_ssl.ssl.client.auht",
+    )
+    known = (
+        "listener.name.a.b.ssl.client.auth",
+        "listener.name.sasl_ssl.max.connections",
+        "listener.name.sasl_ssl.num.network.threads",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config",
+        "listener.name.sasl_ssl.plain.sasl.login.class",
+    )
+    assert unknown_keys((*slips, *known)) == slips
+    assert [nearest_setting(key) for key in slips] == [
+        "connections.max.reauth.ms",
+        "sasl.jaas.config",
+        "ssl.client.auth",
+    ]
 
 
 @pytest.mark.parametrize(
