@@ -8,9 +8,9 @@ org.apache.kafka.common.config.internals.BrokerSecurityConfigs and org.apache.ka
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from types import MappingProxyType
 from typing import Final
 
@@ -33,7 +33,7 @@ MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 PROXY_KEY: Final = "kafka.dt.proxy.protocol"
 PROXY_NETWORKS_KEY: Final = f"{PROXY_KEY}.networks"
 _ADDRESS: Final = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*?)\]?:(?P<port>[0-9]{1,5})")
-_ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+_EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ def _listener(
         raise ConfigError("listener.security.protocol.map", f"it says no security protocol for {bind.name}")
     protocol = protocols[bind.name]
     if advertised is None:
-        advertised = Endpoint(bind.name, "", bind.port) if bind.host in _ANY_HOST else bind
-    elif advertised.host in _ANY_HOST:
+        advertised = Endpoint(bind.name, "", bind.port) if bind.host in ("", *_EVERY_ADDRESS) else bind
+    elif advertised.host in _EVERY_ADDRESS:
         raise ConfigError("advertised.listeners", f"{advertised} is no address that a client can connect to")
     return Listener(
         bind=bind,
@@ -200,32 +200,45 @@ def _tls(keys: ListenerKeys, *, sasl: bool) -> ListenerTls:
 
 def _endpoints(key: str, texts: tuple[str, ...]) -> dict[str, Endpoint]:
     made: dict[str, Endpoint] = {}
-    ports: dict[int, str] = {}
-    for text in texts:
+    for text in filter(None, texts):
         match = _ADDRESS.fullmatch(text)
         if match is None or int(match["port"]) > 65535:  # noqa: PLR2004 - the largest TCP port
             raise ConfigError(key, f"{text!r} is not of the form NAME://host:port")
         endpoint = Endpoint(match["name"].upper(), match["host"], int(match["port"]))
         if endpoint.name in made:
             raise ConfigError(key, f"the listener name {endpoint.name} is given twice")
-        if key == "listeners" and endpoint.port and endpoint.port in ports:
-            raise ConfigError(key, f"{endpoint.name} and {ports[endpoint.port]} have the same port {endpoint.port}")
-        ports[endpoint.port] = endpoint.name
+        if key == "listeners" and endpoint.port:
+            _refuse_same_port(endpoint, made.values())
         made[endpoint.name] = endpoint
     return made
+
+
+def _refuse_same_port(endpoint: Endpoint, others: Iterable[Endpoint]) -> None:
+    """Refuse a port that another listener has, except for one address of IPv4 and one of IPv6 (KIP-797)."""
+    for other in others:
+        if other.port == endpoint.port and {_ip_version(endpoint.host), _ip_version(other.host)} != {4, 6}:
+            raise ConfigError("listeners", f"{endpoint.name} and {other.name} have the same port {endpoint.port}")
+
+
+def _ip_version(host: str) -> int | None:
+    """Return the version of an address; None for a name, and for `::`, which listens on IPv4 as well."""
+    try:
+        return None if host == "::" else ip_address(host).version
+    except ValueError:
+        return None
 
 
 def _protocol_map(settings: Settings) -> Mapping[str, SecurityProtocol]:
     key = "listener.security.protocol.map"
     protocols: dict[str, SecurityProtocol] = {}
-    for text in settings.listener_security_protocol_map:
-        name, _, protocol = text.rpartition(":")
+    for text in filter(None, settings.listener_security_protocol_map):
+        name, _, protocol = (part.strip() for part in text.rpartition(":"))
         if not name or protocol.upper() not in list(SecurityProtocol):
             raise ConfigError(
                 key,
                 f"{text!r} is not of the form NAME:PROTOCOL, PROTOCOL one of {', '.join(SecurityProtocol)}",
             )
-        protocols[name.strip().upper()] = SecurityProtocol(protocol.upper())
+        protocols[name.upper()] = SecurityProtocol(protocol.upper())
     return protocols
 
 

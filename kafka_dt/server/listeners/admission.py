@@ -83,7 +83,9 @@ class ConnectionLimits:
             maximum=settings.max_connections,
             by_listener=tuple(listener.max_connections for listener in made),
             per_ip=settings.max_connections_per_ip,
-            overrides=dict(pair for text in settings.max_connections_per_ip_overrides for pair in _override(text)),
+            overrides=dict(
+                pair for text in filter(None, settings.max_connections_per_ip_overrides) for pair in _override(text)
+            ),
         )
 
 

@@ -43,6 +43,28 @@ def test_a_listener_name_has_mechanisms_of_its_own() -> None:
     assert second.mechanisms == {PLAIN: MechanismSettings({"alice": "secret", "bob": ""})}
 
 
+def test_listeners_are_written_as_a_broker_takes_them() -> None:
+    inside, outside = made(
+        **{
+            "listeners": "INSIDE://:9092 , OUTSIDE://:9093,",
+            "advertised.listeners": "inside://broker.example:9092,outside://:19093,",
+            "listener.security.protocol.map": "INSIDE : PLAINTEXT, OUTSIDE: sasl_plaintext ,",
+        }
+    )
+    assert inside.security_protocol is SecurityProtocol.PLAINTEXT
+    assert inside.advertised == Endpoint("INSIDE", "broker.example", 9092)
+    assert outside.security_protocol is SecurityProtocol.SASL_PLAINTEXT
+    assert outside.advertised == Endpoint("OUTSIDE", "", 19093)
+
+
+def test_an_address_of_ipv4_and_one_of_ipv6_may_have_the_same_port() -> None:
+    four, six = made(**TWO | {"listeners": "INSIDE://127.0.0.1:9092,OUTSIDE://[::1]:9092"})
+    assert (four.bind.host, six.bind.host) == ("127.0.0.1", "::1")
+    for hosts in (("127.0.0.1", "127.0.0.2"), ("[::1]", "[::2]"), ("127.0.0.1", "[::]"), ("127.0.0.1", "localhost")):
+        with pytest.raises(ConfigError, match="OUTSIDE and INSIDE have the same port 9092"):
+            made(**TWO | {"listeners": "INSIDE://{}:9092,OUTSIDE://{}:9092".format(*hosts)})
+
+
 def test_the_time_to_log_in_again_can_differ_by_mechanism() -> None:
     (listener,) = made(
         **{

@@ -72,7 +72,7 @@ def test_what_was_refused_is_told(waits: bool) -> None:
 
 
 def test_an_override_counts_in_place_of_the_limit() -> None:
-    few = admission(_per_ip=0, _per_ip_overrides="192.0.2.1:2, localhost:1,[2001:db8::1]:1")
+    few = admission(_per_ip=0, _per_ip_overrides="192.0.2.1:2, localhost:1,[2001:db8::1]:1,")
     assert few.enter(ALICE) is few.enter(ALICE) is None
     assert few.enter(ALICE) is not None
     assert few.enter(BOB) is not None
