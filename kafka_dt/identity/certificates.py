@@ -36,8 +36,13 @@ _PART: Final = r"(?:\\.|[^\\/])*"
 _RULE: Final = re.compile(
     rf"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)|)\s*(?:,|$)"
 )
-_REFERENCE: Final = re.compile(r"\\(?P<literal>.)|\$(?P<number>\d+)|\$\{(?P<name>\w+)\}", re.DOTALL)
+_REFERENCE: Final = re.compile(
+    r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|(?P<illegal>\$)", re.DOTALL
+)
 _JAVA_NAMED_GROUP: Final = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
+_SET: Final = r"\[\^?\]?(?:\\.|[^\\\]\[&]|&(?!&))*"
+_SET_OF_SETS: Final = re.compile(rf"(?:\\.|[^\\\[]|{_SET}\])*{_SET}(?:\[|&&)", re.DOTALL)
+"""The beginning of a pattern up to a set of characters in another one, or an intersection of two: Java has them."""
 
 
 class InvalidMappingRule(Exception):
@@ -72,7 +77,7 @@ class Rule:
         """Return what the rule makes of a name; None if it does not match."""
         if not self.pattern.fullmatch(name):
             return None
-        result = self.pattern.sub(self._replace, name)
+        result = self._replaced(name)
         match self.case:
             case Case.LOWER:
                 return result.lower()
@@ -81,7 +86,17 @@ class Rule:
             case Case.KEEP:
                 return result
 
-    def _replace(self, match: re.Match[str]) -> str:
+    def _replaced(self, name: str) -> str:
+        """Replace every match; as in Java, and not in Python, the character behind an empty match stays."""
+        pieces: list[str] = []
+        end = start = 0
+        while start <= len(name) and (match := self.pattern.search(name, start)):
+            pieces += name[end : match.start()], self._replacement_of(match)
+            end = match.end()
+            start = end + (match.start() == end)
+        return "".join((*pieces, name[end:]))
+
+    def _replacement_of(self, match: re.Match[str]) -> str:
         return _REFERENCE.sub(lambda reference: _referred(reference, match), self.replacement)
 
 
@@ -138,12 +153,27 @@ class PrincipalRules:
 
 
 def _rule(match: re.Match[str]) -> Rule:
+    text = match[0].strip(" ,")
+    if _SET_OF_SETS.match(match["pattern"]):
+        raise InvalidMappingRule(text, "has a pattern with a set of characters in another one, which is not supported")
     try:
         # As in Java \w and its like are ASCII's.
         pattern = re.compile(_JAVA_NAMED_GROUP.sub("(?P<", match["pattern"]), re.ASCII)
     except re.error as error:
-        raise InvalidMappingRule(match[0].strip(" ,"), f"has a pattern that cannot be read: {error}") from None
+        raise InvalidMappingRule(text, f"has a pattern that cannot be read: {error}") from None
+    for reference in _REFERENCE.finditer(match["replacement"]):
+        if _is_illegal(reference, pattern):
+            raise InvalidMappingRule(text, f"has no group for {reference[0]} in its replacement; a dollar is \\$")
     return Rule(pattern, match["replacement"], Case(match["case"]))
+
+
+def _is_illegal(reference: re.Match[str], pattern: re.Pattern[str]) -> bool:
+    """Say whether a broker could not apply a rule for a part of its replacement, and would close each connection."""
+    if reference["name"]:
+        return reference["name"] not in pattern.groupindex
+    # Among some groups Kafka takes the number of another one as text; without any it is left to Java, which fails.
+    beyond = bool(reference["number"]) and not pattern.groups and not reference["number"].startswith("0")
+    return beyond or reference["illegal"] is not None
 
 
 def _referred(reference: re.Match[str], match: re.Match[str]) -> str:
@@ -151,7 +181,7 @@ def _referred(reference: re.Match[str], match: re.Match[str]) -> str:
     if reference["literal"]:
         return reference["literal"]
     if reference["name"]:
-        return match.groupdict().get(reference["name"], reference[0]) or ""
+        return match[reference["name"]] or ""
     digits = reference["number"]
     # As many digits as make the number of a group that exists; the rest is text.
     for count in range(len(digits), 0, -1):

@@ -124,6 +124,26 @@ def test_what_is_no_rule_is_an_error_that_shows_it(rules: str) -> None:
     assert caught.value.rule in rules
 
 
+@pytest.mark.parametrize(
+    ("replacement", "reference"), [("$1", "$1"), ("a$", "$"), ("$x", "$"), ("${who}", "${who}"), ("$0$12", "$12")]
+)
+def test_a_replacement_without_its_group_is_an_error_and_no_principal(replacement: str, reference: str) -> None:
+    """A broker starts with such a rule, and closes the connection of each client whose name it matches."""
+    with pytest.raises(InvalidMappingRule, match=re.escape(f"has no group for {reference} in its replacement")):
+        PrincipalRules.parse(f"RULE:^CN=.*$/{replacement}/")
+
+
+@pytest.mark.parametrize("pattern", ["CN=[a-z&&[^b]]+", "[a]CN=[[a-z]]+", r"\\[CN=[a-z[0-9]]+", "[]a[b]]", "[^&&a]"])
+def test_sets_of_characters_that_python_reads_otherwise_are_an_error(pattern: str) -> None:
+    with pytest.raises(InvalidMappingRule, match="has a pattern with a set of characters in another one"):
+        PrincipalRules.parse(f"RULE:{pattern}/x/")
+
+
+@pytest.mark.parametrize("pattern", [r"[a\[]", "[a&b]&&", r"\[&&", "[]&]", r"[^\]&]+[a]"])
+def test_brackets_and_ampersands_that_are_text_are_read(pattern: str) -> None:
+    assert PrincipalRules.parse(f"RULE:{pattern}/x/").apply("nobody") is None
+
+
 def test_a_pattern_that_cannot_be_read_is_an_error_that_says_why() -> None:
     with pytest.raises(InvalidMappingRule, match=re.escape("'RULE:(/x/' has a pattern that cannot be read: missing )")):
         PrincipalRules.parse("DEFAULT,RULE:(/x/")
