@@ -48,6 +48,9 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
 _PROVIDERS: Final = "config.providers"
+_ACLS_ELSEWHERE: Final = "authorizer.zookeeper.url"
+_FREE_KEYS: Final = (_PROVIDERS, "authorizer.zookeeper.")
+"""The beginnings of keys that a broker knows beside its own table: of its providers, and of AclAuthorizer."""
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):[^}]*\}")
 """What a broker asks one of its `config.providers` for: `${file:/path:key}`."""
 _NO_TEXT: Final = re.compile("[\\0\\ud800-\\udfff]")
@@ -139,18 +142,19 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             name = next((name for name in DEFAULTS if key.endswith(f".{name}")), "")
             if _protects(name, text) and not key.endswith(_READ_FOR_OAUTHBEARER):
                 unprotected.append(key)
-        elif key in broker_keys() or key.startswith(_PROVIDERS):
+        elif key in broker_keys() or key.startswith(_FREE_KEYS):
             (unprotected if _protects(key, text) else ignored).append(key)
         elif key.startswith(OUR_PREFIXES):
             nearest = nearest_setting(key, _spellings())
             raise ConfigError(key, f"there is no such setting{f'; did you mean {nearest}?' if nearest else ''}")
     settings = Settings(overrides=listener_keys, **values)
+    _refuse_acls_elsewhere(settings, properties.get(_ACLS_ELSEWHERE, "").strip())
     return Loaded(settings, properties, tuple(sorted(ignored)), tuple(sorted(unprotected)), unknown_keys(properties))
 
 
 def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the keys that neither a broker nor kafka-dt has, sorted; with a prefix of ours it is an error instead."""
-    prefixes = (_PROVIDERS, *OUR_PREFIXES)
+    prefixes = (*_FREE_KEYS, *OUR_PREFIXES)
     return tuple(sorted(key for key in keys if not key.startswith(prefixes) and not _is_known(key)))
 
 
@@ -210,6 +214,12 @@ def _refuse_variable(key: str, text: str, providers: Collection[str]) -> None:
                 "or for a secret file:/path or env:NAME"
             )
             raise ConfigError(key, reason)
+
+
+def _refuse_acls_elsewhere(settings: Settings, zookeeper: str) -> None:
+    """Refuse ACLs in a ZooKeeper of their own: a node would decide without them, against every Deny among them."""
+    if settings.authorizer_class_name and zookeeper not in {"", settings.zookeeper_connect}:
+        raise ConfigError(_ACLS_ELSEWHERE, "kafka-dt reads ACLs in the ZooKeeper of zookeeper.connect only")
 
 
 def _value(declared: Option, key: str, text: str) -> Any:

@@ -203,6 +203,15 @@ def test_a_value_that_a_broker_gets_from_a_config_provider_is_an_error_and_no_se
     from_properties({"config.providers": "other", key: value})
 
 
+def test_acls_in_a_zookeeper_of_their_own_are_an_error() -> None:
+    given = {"zookeeper.connect": "zk:2181/kafka", "authorizer.zookeeper.url": "zk:2181/acls"}
+    authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+    with pytest.raises(ConfigError, match=r"^authorizer\.zookeeper\.url: kafka-dt reads ACLs in the ZooKeeper of"):
+        from_properties(given | authorizer)
+    assert from_properties(given).unknown == ()
+    from_properties(given | authorizer | {"authorizer.zookeeper.url": " zk:2181/kafka"})
+
+
 def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() -> None:
     loaded = from_properties({"config.providers": "env", "config.providers.env.class": "E", "log.dirs": "${env:LOGS}"})
     assert loaded.ignored == ("config.providers", "config.providers.env.class", "log.dirs")
