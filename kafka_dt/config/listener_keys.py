@@ -8,7 +8,7 @@ Source: org.apache.kafka.common.network.ListenerName, org.apache.kafka.common.se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -137,12 +137,29 @@ def offered_mechanisms(
     return {name: _offered(keys, mechanisms[name]) for name in _enabled(keys, mechanisms)}
 
 
-def refuse_leftovers(settings: Settings, used: set[str]) -> None:
-    """Refuse a `listener.name.` key that ends like one of ours but was not used: a slip of the pen."""
+def refuse_leftovers(settings: Settings, names: Collection[str], used: set[str]) -> None:
+    """Refuse a `listener.name.` key that ends like one of ours but was not used: a slip of the pen.
+
+    Args:
+        settings: of the node.
+        names: of its listeners.
+        used: the full keys that were asked for.
+    """
     for key in settings.overrides:
         if key not in used and key.endswith((JAAS_KEY, *_PER_LISTENER)):
-            name = key.removeprefix(LISTENER_PREFIX).split(".")[0]
-            raise ConfigError(key, f"it sets nothing: there is no listener {name.upper()} that would use it")
+            raise ConfigError(key, f"it sets nothing: {_why_unused(key.removeprefix(LISTENER_PREFIX), names)}")
+
+
+def _why_unused(rest: str, names: Collection[str]) -> str:
+    name = next((name for name in names if rest.startswith(f"{name.lower()}.")), None)
+    if name is None:
+        return f"there is no listener {rest.partition('.')[0].upper()}"
+    mechanism, jaas, _ = rest[len(name) + 1 :].partition(JAAS_KEY)
+    if not jaas:
+        return f"listener {name} has no use for it by its security protocol and mechanisms"
+    if not mechanism:
+        return f"write the mechanism before {JAAS_KEY}, such as plain.{JAAS_KEY}"
+    return f"listener {name} does not offer {mechanism.rstrip('.').upper()}"
 
 
 def _enabled(keys: ListenerKeys, mechanisms: Mapping[str, MechanismDeclaration]) -> tuple[str, ...]:

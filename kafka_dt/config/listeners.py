@@ -128,7 +128,7 @@ def listeners(settings: Settings, mechanisms: Mapping[str, MechanismDeclaration]
         _listener(ListenerKeys(settings, name, used), bind, advertised.get(name), protocols, mechanisms)
         for name, bind in binds.items()
     )
-    refuse_leftovers(settings, used)
+    refuse_leftovers(settings, binds.keys(), used)
     if settings.proxy_protocol_networks and all(listener.proxy is None for listener in made):
         raise ConfigError(PROXY_NETWORKS_KEY, f"it sets nothing without {PROXY_KEY}")
     return made

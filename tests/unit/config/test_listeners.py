@@ -240,7 +240,21 @@ def test_a_plain_listener_has_no_tls() -> None:
         (
             {"listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS},
             "listener.name.sasl_plaintext.plain.sasl.jaas.config: it sets nothing: "
-            "there is no listener SASL_PLAINTEXT that would use it",
+            "listener SASL_PLAINTEXT does not offer PLAIN",
+        ),
+        (
+            {"listener.name.sasl_plaintext.sasl.jaas.config": JAAS},
+            "listener.name.sasl_plaintext.sasl.jaas.config: it sets nothing: "
+            "write the mechanism before sasl.jaas.config, such as plain.sasl.jaas.config",
+        ),
+        (
+            {"listener.name.sasl_plaintext.ssl.client.auth": "required"},
+            "listener.name.sasl_plaintext.ssl.client.auth: it sets nothing: "
+            "listener SASL_PLAINTEXT has no use for it by its security protocol and mechanisms",
+        ),
+        (
+            {"listener.name.outside.max.connections": "1"},
+            "listener.name.outside.max.connections: it sets nothing: there is no listener OUTSIDE",
         ),
         (
             {
