@@ -1,7 +1,8 @@
 """The address of a client: as Kafka's ACLs have it, and as the log and Metadata show it.
 
 ACLs compare texts, so the text must be the one that a broker would make: Java writes an IPv6 address in eight groups
-without leading zeros and without `::`, and an IPv4 address that came in by an IPv6 socket as the IPv4 address it is.
+without leading zeros and without `::`, a link-local one with the number of its interface (`fe80:0:0:0:0:0:0:1%2`), and
+an IPv4 address that came in by an IPv6 socket as the IPv4 address it is.
 
 Source: java.net.Inet6Address.getHostAddress, java.net.InetAddress.getByAddress.
 """
@@ -19,18 +20,20 @@ KNOWN_HOSTS: Final = 1024
 
 def client_host(peer: Any) -> str:
     """Give the host of a transport's peer name; empty, which no ACL names, where there is none."""
-    return _canonical(str(peer[0])) if isinstance(peer, tuple) and peer else ""
+    if not isinstance(peer, tuple) or not peer:
+        return ""
+    return _canonical(str(peer[0]), *peer[3:4])
 
 
 @lru_cache(KNOWN_HOSTS)
-def _canonical(host: str) -> str:
+def _canonical(host: str, scope: int = 0) -> str:
     try:
         address = ip_address(host)
     except ValueError:
         return ""
     if isinstance(address, IPv4Address):
         return str(address)
-    return str(address.ipv4_mapped) if address.ipv4_mapped else _java(address)
+    return str(address.ipv4_mapped) if address.ipv4_mapped else _java(address, scope)
 
 
 def address_text(peer: Any) -> str:
@@ -43,7 +46,6 @@ def as_ipv4(host: str) -> str:
     return host.removeprefix("::ffff:") if host.startswith("::ffff:") and "." in host else host
 
 
-def _java(address: IPv6Address) -> str:
+def _java(address: IPv6Address, scope: int) -> str:
     groups = struct.unpack(">8H", address.packed)
-    scope = f"%{address.scope_id}" if address.scope_id else ""
-    return ":".join(f"{group:x}" for group in groups) + scope
+    return ":".join(f"{group:x}" for group in groups) + (f"%{scope}" if scope else "")
