@@ -25,7 +25,19 @@ ROOT: Final = Path(__file__).parents[2]
 PROTOCOL: Final = "kafka_dt_protocol"
 SERVER: Final = "kafka_dt"
 
-LEAVES: Final = ("config", "jaas", "tls", "log", "lanes", "idle", "files", "clock", "extras", "security_protocol")
+LEAVES: Final = (
+    "config",
+    "jaas",
+    "tls",
+    "log",
+    "lanes",
+    "idle",
+    "files",
+    "clock",
+    "extras",
+    "security_protocol",
+    "variables",
+)
 """Folders and files that any other one may import; they import only each other."""
 
 _WIDTH: Final = 1000

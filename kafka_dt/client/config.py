@@ -33,6 +33,7 @@ from kafka_dt.client.login_module import JAAS, login_module
 from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, LoginModule
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
+from kafka_dt.variables import providers, reason_against
 from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, ScramMechanism
 
 _LOG = logging.getLogger(__name__)
@@ -156,6 +157,7 @@ class ClientConfig:
         Logs a warning for each key that no client of Kafka knows.
         Raises ClientConfigError, which names the key.
         """
+        _refuse_variables(properties)
         _warn_of_unknown(properties)
         protocol = _security_protocol(properties.get("security.protocol", "PLAINTEXT"))
         login = _login(properties) if protocol.uses_sasl else None
@@ -239,6 +241,13 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) == 0:
         raise ClientConfigError(key, f"{text!r} is not a number of milliseconds above 0")
     return int(text)
+
+
+def _refuse_variables(properties: Mapping[str, str]) -> None:
+    provided = providers(properties)
+    for key, text in properties.items():
+        if reason := reason_against(text, provided, "the value itself"):
+            raise ClientConfigError(key, reason)
 
 
 def _warn_of_unknown(properties: Iterable[str]) -> None:

@@ -27,6 +27,7 @@ import javaproperties
 
 from kafka_dt.config.options.option import ConfigError, Kind, Option
 from kafka_dt.config.settings import Settings, options
+from kafka_dt.variables import PROVIDERS, providers, reason_against
 
 LISTENER_PREFIX: Final = "listener.name."
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -47,12 +48,9 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
-_PROVIDERS: Final = "config.providers"
 _ACLS_ELSEWHERE: Final = "authorizer.zookeeper.url"
-_FREE_KEYS: Final = (_PROVIDERS, "authorizer.zookeeper.")
+_FREE_KEYS: Final = (PROVIDERS, "authorizer.zookeeper.")
 """The beginnings of keys that a broker knows beside its own table: of its providers, and of AclAuthorizer."""
-_VARIABLE: Final = re.compile(r"\$\{([^}]*?):[^}]*\}")
-"""What a broker asks one of its `config.providers` for: `${file:/path:key}`."""
 _NO_TEXT: Final = re.compile("[\\0\\ud800-\\udfff]")
 """Characters that Java's escapes can put into a file, and no path, name or password has."""
 OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
@@ -125,12 +123,12 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     ignored: list[str] = []
     unprotected: list[str] = []
     spellings = _spellings()
-    providers = {name.strip() for name in properties.get(_PROVIDERS, "").split(",")} - {""}
+    provided = providers(properties)
     for key, text in properties.items():
         if _NO_TEXT.search(key + text):
             raise ConfigError(key, "it has a NUL character, or half a surrogate pair")
         if key in spellings or key.startswith(LISTENER_PREFIX):
-            _refuse_variable(key, text, providers)
+            _refuse_variable(key, text, provided)
         if key in spellings:
             name, declared = spellings[key]
             if name in taken:
@@ -205,15 +203,9 @@ def _lower_case(key: str) -> str:
     return key
 
 
-def _refuse_variable(key: str, text: str, providers: Collection[str]) -> None:
-    """Refuse a value that a broker gets from a provider: as a text it would be a secret that is easy to guess."""
-    for variable in _VARIABLE.finditer(text):
-        if (name := variable[1]) in providers:
-            reason = (
-                f"${{{name}:...}} is a variable of {_PROVIDERS}, which kafka-dt does not read; write the value itself, "
-                "or for a secret file:/path or env:NAME"
-            )
-            raise ConfigError(key, reason)
+def _refuse_variable(key: str, text: str, provided: Collection[str]) -> None:
+    if reason := reason_against(text, provided, "the value itself, or for a secret file:/path or env:NAME"):
+        raise ConfigError(key, reason)
 
 
 def _refuse_acls_elsewhere(settings: Settings, zookeeper: str) -> None:

@@ -162,6 +162,21 @@ def test_settings_of_config_providers_are_passed_over(caplog: pytest.LogCaptureF
     assert warnings(caplog, {"config.providers.file.class": "FileConfigProvider"}) == []
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sasl.jaas.config", 'S required username="u" password="${file:/pw:u}";'),
+        ("ssl.truststore.password", "${env:P}"),
+    ],
+)
+def test_a_value_that_a_config_provider_has_is_an_error_and_no_password(key: str, value: str) -> None:
+    with pytest.raises(
+        ClientConfigError, match=rf"^{key}: \$\{{(file|env):\.\.\.\}} is a variable of config.providers"
+    ):
+        ClientConfig.from_properties(SERVER | {"config.providers": "file, env", key: value})
+    ClientConfig.from_properties(SERVER | {"config.providers": "other", key: value})
+
+
 def test_neither_a_value_nor_what_may_be_a_torn_line_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     (torn, named) = warnings(caplog, {'"wonder";': "", "sasl.jaas.confg": "the secret"})
     assert "wonder" not in torn
