@@ -7,8 +7,7 @@ TLS has verified the certificate by then. Its distinguished name is written as J
 mapping rules are made for: RFC 2253 with Java's peculiarities. The last name comes first; only the nine types of the
 RFC have a keyword; non-ASCII characters stay as they are; a carriage return at an end is escaped like a blank.
 
-The first rule whose pattern matches the whole name counts. Patterns are Java's as far as Python's `re` knows them
-(named groups are translated).
+The first rule whose pattern matches the whole name counts. Patterns are Java's (`java_patterns.py`).
 
 Limit: a value in UTF-16 or UTF-32 (BMPString, UniversalString) is read as UTF-8, as Java does.
 
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from kafka_dt.identity.java_patterns import compiled, replace_all
 from kafka_dt.tokens import ANONYMOUS, Principal
 
 
@@ -39,10 +39,6 @@ _RULE: Final = re.compile(
 _REFERENCE: Final = re.compile(
     r"\\(?P<literal>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|(?P<illegal>\$)", re.DOTALL
 )
-_JAVA_NAMED_GROUP: Final = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
-_SET: Final = r"\[\^?\]?(?:\\.|[^\\\]\[&]|&(?!&))*"
-_SET_OF_SETS: Final = re.compile(rf"(?:\\.|[^\\\[]|{_SET}\])*{_SET}(?:\[|&&)", re.DOTALL)
-"""The beginning of a pattern up to a set of characters in another one, or an intersection of two: Java has them."""
 
 
 class InvalidMappingRule(Exception):
@@ -77,7 +73,7 @@ class Rule:
         """Return what the rule makes of a name; None if it does not match."""
         if not self.pattern.fullmatch(name):
             return None
-        result = self._replaced(name)
+        result = replace_all(self.pattern, name, self._replacement_of)
         match self.case:
             case Case.LOWER:
                 return result.lower()
@@ -85,16 +81,6 @@ class Rule:
                 return result.upper()
             case Case.KEEP:
                 return result
-
-    def _replaced(self, name: str) -> str:
-        """Replace every match; as in Java, and not in Python, the character behind an empty match stays."""
-        pieces: list[str] = []
-        end = start = 0
-        while start <= len(name) and (match := self.pattern.search(name, start)):
-            pieces += name[end : match.start()], self._replacement_of(match)
-            end = match.end()
-            start = end + (match.start() == end)
-        return "".join((*pieces, name[end:]))
 
     def _replacement_of(self, match: re.Match[str]) -> str:
         return _REFERENCE.sub(lambda reference: _referred(reference, match), self.replacement)
@@ -154,11 +140,8 @@ class PrincipalRules:
 
 def _rule(match: re.Match[str]) -> Rule:
     text = match[0].strip(" ,")
-    if _SET_OF_SETS.match(match["pattern"]):
-        raise InvalidMappingRule(text, "has a pattern with a set of characters in another one, which is not supported")
     try:
-        # As in Java \w and its like are ASCII's.
-        pattern = re.compile(_JAVA_NAMED_GROUP.sub("(?P<", match["pattern"]), re.ASCII)
+        pattern = compiled(match["pattern"])
     except re.error as error:
         raise InvalidMappingRule(text, f"has a pattern that cannot be read: {error}") from None
     for reference in _REFERENCE.finditer(match["replacement"]):

@@ -4,8 +4,8 @@ A rule is `DEFAULT` or `RULE:[<components>:<format>](<match>)s/<from>/<to>/g/L` 
 first that fits counts. DEFAULT takes names of the default realm and leaves the first component: alice@EXAMPLE.COM and
 alice/admin@EXAMPLE.COM both are alice.
 
-Limits: regular expressions are Python's, which differ from Java's in rare constructs (`\p{Alpha}` and its like); no
-rule can hold a comma, as in Kafka.
+Limits: some constructs of Java's regular expressions are refused (`\p{Alpha}`, `kafka_dt/identity/java_patterns.py`);
+no rule can hold a comma, as in Kafka.
 
 Source: org.apache.kafka.common.security.kerberos.KerberosName, org.apache.kafka.common.security.kerberos.KerberosRule,
 org.apache.kafka.common.security.kerberos.KerberosShortNamer.
@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kafka_dt.identity.java_patterns import compiled, replace_all
+
 _NAME: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
 _RULE: Final = re.compile(
     r"DEFAULT|RULE:\[(?P<components>\d+):(?P<format>[^\]]*)\](?:\((?P<match>[^)]*)\))?"
@@ -25,7 +27,6 @@ _RULE: Final = re.compile(
     re.ASCII,
 )
 _PARAMETER: Final = re.compile(r"\$(\d*)", re.ASCII)
-_NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
 _REFERENCE: Final = re.compile(r"\\(.?)|\$(?:(\d)|\{([A-Za-z][A-Za-z0-9]*)\})?", re.ASCII | re.DOTALL)
 
 
@@ -82,8 +83,13 @@ class _Rule:
         if self.match is not None and not self.match.fullmatch(base):
             return None
         if self.source is not None:
-            base = self.source.sub(self.target, base, count=0 if self.everywhere else 1)
+            base = self._replaced(self.source, base)
         return {"L": base.lower(), "U": base.upper()}.get(self.case or "", base)
+
+    def _replaced(self, source: re.Pattern[str], base: str) -> str:
+        if self.everywhere:
+            return replace_all(source, base, lambda match: match.expand(self.target))
+        return source.sub(self.target, base, count=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,7 @@ def _parse_rule(text: str) -> _Rule:
         if not number or int(number) > components:
             raise InvalidKerberosRule(f"{text!r} uses ${number}, there are $0 to ${components}")
     match, source = _compile(text, found["match"]), _compile(text, found["source"])
-    target = _replacement(found["target"] or "")
+    target = _replacement(text, found["target"] or "")
     if source is not None:
         _try_replacement(text, source, target)
     return _Rule(found["format"], components, match, source, target, found["all"] is not None, found["case"])
@@ -138,16 +144,18 @@ def _parse_rule(text: str) -> _Rule:
 
 def _compile(rule: str, expression: str | None) -> re.Pattern[str] | None:
     try:
-        return None if expression is None else re.compile(_NAMED_GROUP.sub("(?P<", expression))
+        return None if expression is None else compiled(expression)
     except re.error as error:
         raise InvalidKerberosRule(f"{rule!r} has a regular expression that is none: {error}") from None
 
 
-def _replacement(java: str) -> str:
+def _replacement(rule: str, java: str) -> str:
     """Turn what Java's replacement refers to (`$1`, `${name}`) and escapes into Python's."""
 
     def reference(found: re.Match[str]) -> str:
         escaped, number, name = found.groups()
+        if found[0] in {"$", "\\"}:
+            raise InvalidKerberosRule(f"{rule!r} replaces with a single {found[0]}, write \\{found[0]}")
         if number or name:
             return rf"\g<{number or name}>"
         return (escaped or found[0]).replace("\\", r"\\")

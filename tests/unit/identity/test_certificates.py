@@ -133,17 +133,6 @@ def test_a_replacement_without_its_group_is_an_error_and_no_principal(replacemen
         PrincipalRules.parse(f"RULE:^CN=.*$/{replacement}/")
 
 
-@pytest.mark.parametrize("pattern", ["CN=[a-z&&[^b]]+", "[a]CN=[[a-z]]+", r"\\[CN=[a-z[0-9]]+", "[]a[b]]", "[^&&a]"])
-def test_sets_of_characters_that_python_reads_otherwise_are_an_error(pattern: str) -> None:
-    with pytest.raises(InvalidMappingRule, match="has a pattern with a set of characters in another one"):
-        PrincipalRules.parse(f"RULE:{pattern}/x/")
-
-
-@pytest.mark.parametrize("pattern", [r"[a\[]", "[a&b]&&", r"\[&&", "[]&]", r"[^\]&]+[a]"])
-def test_brackets_and_ampersands_that_are_text_are_read(pattern: str) -> None:
-    assert PrincipalRules.parse(f"RULE:{pattern}/x/").apply("nobody") is None
-
-
 def test_a_pattern_that_cannot_be_read_is_an_error_that_says_why() -> None:
     with pytest.raises(InvalidMappingRule, match=re.escape("'RULE:(/x/' has a pattern that cannot be read: missing )")):
         PrincipalRules.parse("DEFAULT,RULE:(/x/")

@@ -48,6 +48,9 @@ def test_default_takes_nobody_where_there_is_no_default_realm() -> None:
         ("RULE:[1:$1]/U", "Alice@OTHER.COM", "ALICE"),
         ("RULE:[1:$1](A.*)s/A/B/g/L", "Alice@OTHER.COM", "blice"),
         (r"RULE:[1:$1](.*)s/i/\$\\n/", "alice@OTHER.COM", r"al$\nce"),
+        ("RULE:[1:$1]s/(.*?)/-/g", "ab@OTHER.COM", "-a-b-"),
+        ("RULE:[1:$1]s/(.*?)/-/", "ab@OTHER.COM", "-ab"),
+        (r"RULE:[1:$1]s/\W/-/", "zo\u00e9@OTHER.COM", "zo-"),
     ],
 )
 def test_rules_of_ones_own(rule: str, text: str, name: str) -> None:
@@ -88,6 +91,10 @@ def test_what_a_rule_makes_must_be_a_simple_name(rule: str, text: str) -> None:
         "RULE:[1:$1]s/*/b/",
         "RULE:[1:$1]s/a/$1/",
         "RULE:[1:$1]s/a/${x}/",
+        "RULE:[1:$1]s/a/$/",
+        "RULE:[1:$1]s/a/b\\/",
+        "RULE:[1:$1]([a-z&&[^b]]+)",
+        "RULE:[1:$1]s/[a-z[0-9]]/x/",
     ],
 )
 def test_a_rule_that_cannot_be_used_is_said_at_the_start(rule: str) -> None:
