@@ -18,6 +18,7 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTo
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.errors import NoNode
+from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.changes import ChangeFollower, PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
@@ -331,6 +332,42 @@ async def test_an_own_change_below_a_parent_that_is_gone_hides_none_below_the_ne
             await _announce(client, str(number).encode())
         await follower.catch_up()
         assert read == [b"0", b"1", b"2"]
+
+
+async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_that_go_on(
+    zookeeper_connect: str,
+) -> None:
+    """Under a flood something new is there at each look."""
+    async with client_of(settings(zookeeper_connect)) as client:
+        read: list[bytes] = []
+
+        async def read_changed(changes: Collection[bytes]) -> None:
+            await _announce(client, b"a later one")
+            read.extend(changes)
+
+        async def compare() -> None:
+            """Nothing is there yet."""
+
+        staleness = Staleness(NO_PROOF_MS)
+        follower = ChangeFollower(
+            client,
+            CHANGES,
+            TokenChangeZnode.PREFIX,
+            read_changed=read_changed,
+            compare=compare,
+            now_ms=now_ms,
+            staleness=staleness,
+        )
+        await client.ensure_path(CHANGES)
+        await follower.catch_up()
+        for wait in (follower.catch_up, follower.prove):
+            await _announce(client, wait.__name__.encode())
+            async with asyncio.timeout(on_this_machine(5)):
+                await wait()
+            assert wait.__name__.encode() in read
+        await follower.start()
+        await eventually(lambda: len(read) > 10)
+        await follower.close()
 
 
 async def test_own_changes_are_purged_by_number(zookeeper_connect: str) -> None:

@@ -175,32 +175,31 @@ class ChangeFollower:
         return self._staleness if is_asked or self._staleness.is_proof_due() else None
 
     async def _look(self) -> None:
-        """Report new changes until there are none, and leave a watch where the next change will be.
+        """Report the changes that are new, and leave a watch where the next one will be, or wake the follower.
+
+        Under a flood of changes something new may always be there, so those who wait for this wait for one report.
 
         The watch is set before the changes are counted: one that is made and purged between the two would never be
         seen the other way round.
         """
-        up_to_date = False
-        while not up_to_date:
+        is_done = False
+        while not is_done:
             due = self._due()
-            up_to_date = await (self._is_up_to_date() if due is None else self._prove(due))
+            is_done = await (self._report() if due is None else self._prove(due))
 
     async def _prove(self, staleness: Staleness) -> bool:
-        """Report the changes that were new when this began, and note that no older one is missing.
-
-        Under a flood of changes something new may always be there: what was before the barrier has been reported.
-        """
+        """Do as `_report`, and note that no change is missing that was made before this began."""
         begun, asked = staleness.now(), self._proofs_asked
         barrier = self._client.barrier(self._parent)
-        up_to_date = await self._is_up_to_date()
-        if not await _was_agreed(barrier):
+        is_done = await self._report()
+        if not (await _was_agreed(barrier) and is_done):
             return False
         staleness.proved(begun)
         self._proofs_answered = asked
-        return up_to_date
+        return True
 
-    async def _is_up_to_date(self) -> bool:
-        """Ask whether there is something new; if so, report it."""
+    async def _report(self) -> bool:
+        """Report the changes that are new now; False if there was no parent, which has just been made."""
         self._client.sync(self._parent)
         self._watch_next()
         stat = await self._client.exists(self._parent, watch=self._wake)
@@ -209,10 +208,10 @@ class ChangeFollower:
             return False
         place = (stat.created_zxid, self._client.session_id)
         made = (stat.child_version + stat.child_count) // 2 % NUMBERS
-        if place == self._place and self._next is not None and (made - self._next) % NUMBERS == 0:
-            return True
-        await self._report_new(place, made)
-        return False
+        if place != self._place or self._next is None or (made - self._next) % NUMBERS:
+            await self._report_new(place, made)
+            self._woken.set()  # the watch is still where these changes were made
+        return True
 
     def _watch_next(self) -> None:
         """Have the next change wake us, unless the watch that an earlier look has left is still there."""
