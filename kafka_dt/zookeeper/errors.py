@@ -3,6 +3,7 @@
 ZooKeeperError
   ZooKeeperConnectionLost  the connection ended or is down: whether the change was made is unknown (`sent`)
   AccessDenied             the ACL of the znode, or the login to ZooKeeper, refuses us
+    DeniedByAcl            the ACL of the znode refuses us
     LoginRefused           ZooKeeper refuses the login of a setting, or wants one where there is none
   NoNode                   the znode does not exist
   NodeExists               the znode exists already
@@ -59,6 +60,10 @@ class ZooKeeperConnectionLost(ZooKeeperError):
 
 class AccessDenied(ZooKeeperError):
     """ZooKeeper refuses a request of this process: because of the znode's ACL, or the login."""
+
+
+class DeniedByAcl(AccessDenied):
+    """ZooKeeper refuses a request because of the ACL of its znode; what is about other znodes may pass."""
 
 
 class LoginRefused(AccessDenied):

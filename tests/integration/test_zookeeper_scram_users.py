@@ -12,7 +12,7 @@ from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
 from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential
-from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
+from tests.integration.zookeeper_nodes import OF_A_STRANGER, client_of, eventually, now_ms, settings, stranger
 from tests.support.processes.waiting import on_this_machine
 
 if TYPE_CHECKING:
@@ -65,6 +65,23 @@ async def test_users_are_known_at_the_start(zookeeper_connect: str) -> None:
         assert users.credential("CN=bob* x", ScramMechanism.SHA_512) is None
         assert users.credential("<default>", ScramMechanism.SHA_256) is None
         assert len(users) == 2
+
+
+async def test_a_user_whose_acl_refuses_this_node_harms_no_other(
+    zookeeper_connect: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _users(zookeeper_connect) as users, client_of(settings(zookeeper_connect)) as admin:
+        await _alter(admin, "alice", UserZnode.encode({ScramMechanism.SHA_256: ONE}))
+        await _alter(admin, "bob", UserZnode.encode({ScramMechanism.SHA_256: ONE}))
+        await users.catch_up()
+        with stranger(zookeeper_connect) as kazoo:
+            kazoo.set_acls(UserZnode.path("alice"), OF_A_STRANGER)
+        await _announce(admin, ConfigChangeZnode.encode("alice"))
+        await users.catch_up()
+        assert users.credential("alice", ScramMechanism.SHA_256) is None
+        assert "the SCRAM credentials in /config/users/alice are not readable" in caplog.text
+        async with _users(zookeeper_connect) as restarted:
+            assert restarted.credential("bob", ScramMechanism.SHA_256) == ONE
 
 
 async def test_changes_of_users_are_followed(zookeeper_connect: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from kafka_dt.tokens import GuardedChanges, Keyring, TokenCache, TokenLimits
 from kafka_dt.tokens.creation_limits import CreationLimits
@@ -22,7 +23,16 @@ from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.changes import ChangeFollower, PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
-from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, now_ms, settings
+from tests.integration.zookeeper_nodes import (
+    OF_A_STRANGER,
+    caught_up,
+    client_of,
+    eventually,
+    node_of,
+    now_ms,
+    settings,
+    stranger,
+)
 from tests.support.processes.waiting import on_this_machine
 from tests.support.tokens.nodes import SECRET_KEY, Clock
 from tests.support.tokens.store_contract import Place, TokenStoreContract, VersionedStoreContract, new_token
@@ -249,6 +259,38 @@ async def test_tokens_that_are_not_readable_are_skipped_with_one_error(
             # A token that was known and is not readable any more counts as gone.
             await _broker_writes(broker, good[1].token_id, b"broken")
             await eventually(lambda: node.states[good[1].token_id] is None)
+
+
+async def test_a_token_whose_acl_refuses_this_node_harms_no_other(
+    zookeeper_connect: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with node_of(settings(zookeeper_connect)) as node, node_of(settings(zookeeper_connect)) as other:
+        denied, path = new_token(), ""
+        await other.store.create(denied)
+        await eventually(lambda: node.token(denied.token_id) == denied)
+        caplog.set_level(logging.ERROR)
+        with stranger(zookeeper_connect) as kazoo:
+            path = TokenZnode.path(denied.token_id)
+            kazoo.set_acls(path, OF_A_STRANGER)
+            for data in (denied.token_id.encode(), b"hidden"):
+                kazoo.create(f"{CHANGES}/token_change_", data, sequence=True, acl=OF_A_STRANGER)
+            await _announce(other.client, denied.token_id.encode())
+            later = new_token()
+            await other.store.create(later)
+            await eventually(lambda: node.token(later.token_id) == later)
+            await eventually(lambda: node.states[denied.token_id] is None)
+            await caught_up(node)
+            assert list(node.store.unreadable) == [denied.token_id]
+            async with node_of(settings(zookeeper_connect)) as restarted:
+                assert restarted.token(later.token_id) == later
+                assert restarted.token(denied.token_id) is None
+            assert [record.getMessage() for record in caplog.records].count(
+                f"the delegation token {path} is not readable: its ACL in ZooKeeper does not let this node read it"
+            ) == len((node, other, restarted))
+            kazoo.add_auth("digest", "stranger:secret")
+            kazoo.set_acls(path, OPEN_ACL_UNSAFE)
+        assert await node.store.read(denied.token_id) is not None
+        assert node.token(denied.token_id) == denied
 
 
 async def test_odd_announcements_do_no_harm(zookeeper_connect: str) -> None:

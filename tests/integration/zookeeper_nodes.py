@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
 
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
@@ -15,13 +18,15 @@ from tests.support.processes.waiting import on_this_machine
 from tests.support.zookeeper.token_codecs import codec_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from kafka_dt.tokens.store import StoredToken
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
     from kafka_dt.zookeeper.stores.changes import PurgeLimits
 
+OF_A_STRANGER = [make_digest_acl("stranger", "secret", all=True)]
+"""No node can read a znode with this ACL."""
 SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""
 MAX_STALENESS_MS = 600
@@ -47,6 +52,18 @@ async def caught_up(*nodes: Node) -> None:
     begun = time.monotonic()
     for node in nodes:
         await eventually(lambda store=node.store: store.staleness_ms() < (time.monotonic() - begun) * 1000)  # type: ignore[misc]
+
+
+@contextmanager
+def stranger(connect: str) -> Iterator[KazooClient]:
+    """A client of ZooKeeper that is neither a node nor a broker."""
+    client = KazooClient(connect)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
 
 
 def settings(connect: str, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> ZooKeeperSettings:

@@ -26,6 +26,7 @@ from kafka_dt.zookeeper.connection.operations import Check, Create, Delete, Oper
 from kafka_dt.zookeeper.connection.settings import SASL_LOGIN
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
+    DeniedByAcl,
     LoginRefused,
     MultiFailed,
     NodeExists,
@@ -46,7 +47,7 @@ _TYPES: dict[type[BaseException], type[ZooKeeperError]] = {
     kazoo_errors.NoNodeError: NoNode,
     kazoo_errors.NodeExistsError: NodeExists,
     kazoo_errors.BadVersionError: VersionMismatch,
-    kazoo_errors.NoAuthError: AccessDenied,
+    kazoo_errors.NoAuthError: DeniedByAcl,
     kazoo_errors.InvalidACLError: AccessDenied,
     kazoo_errors.AuthFailedError: AccessDenied,
 }

@@ -34,7 +34,7 @@ from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.zookeeper.connection.operations import Delete
 from kafka_dt.zookeeper.connection.reads import Reads, zookeeper_time_ms
 from kafka_dt.zookeeper.connection.session import ConnectionState
-from kafka_dt.zookeeper.errors import MultiFailed, NoNode, ZooKeeperConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.errors import DeniedByAcl, MultiFailed, NoNode, ZooKeeperConnectionLost, ZooKeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -263,8 +263,8 @@ async def _was_agreed(barrier: Awaitable[object]) -> bool:
 
 
 def _announced(_: str, found: Znode | ZooKeeperError) -> bytes | None:
-    """Return the subject of a change; None if its znode is gone."""
-    if isinstance(found, NoNode):
+    """Return the subject of a change; None if its znode is gone, or does not let us read it."""
+    if isinstance(found, NoNode | DeniedByAcl):
         return None
     if isinstance(found, ZooKeeperError):
         raise found

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_dt.identity.credentials.scram_changes import NoSuchCredential
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.errors import InvalidZnode, MultiFailed, NoNode, ZooKeeperError, raised_as
+from kafka_dt.zookeeper.errors import DeniedByAcl, InvalidZnode, MultiFailed, NoNode, ZooKeeperError, raised_as
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.znodes.documents import desanitize, sanitize
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode, is_node_name
@@ -131,7 +131,10 @@ class ZooKeeperScramUsers:
         return future
 
     def _arrived(self, sanitized_user: str, znode: Znode | None, error: ZooKeeperError | None) -> None:
-        if error is not None and not isinstance(error, NoNode):
+        if isinstance(error, DeniedByAcl):
+            path = UserZnode.path(sanitized_user)
+            _LOG.error("the SCRAM credentials in %s are not readable: its ACL does not let this node read it", path)
+        elif error is not None and not isinstance(error, NoNode):
             raise error
         user = _name(sanitized_user)
         if user is None:

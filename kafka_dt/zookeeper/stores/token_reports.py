@@ -24,7 +24,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.errors import InvalidZnode, UnknownKey
@@ -70,6 +70,10 @@ class _Unreadable(_Seen):
     """The memory of a token that cannot be served."""
 
     reason: str
+
+
+_DENIED: Final = _Unreadable(-1, 0, "its ACL in ZooKeeper does not let this node read it")
+"""The memory of a token whose content was not seen; no znode has this mzxid."""
 
 
 @dataclass(slots=True)
@@ -172,6 +176,13 @@ class TokenReports:
             return None
         return self._open(token_id, znode) if token is None else self._told(token_id, znode.stat, token)
 
+    def denied(self, token_id: str) -> None:
+        """Report that ZooKeeper does not let us read a token; each later read tries it again."""
+        told = self._unreadable.get(token_id) is _DENIED
+        self._set_apart(token_id, _DENIED)
+        if not told:
+            _LOG.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), _DENIED.reason)
+
     def _read_plain(self, token_id: str, znode: Znode) -> StoredToken | None:
         try:
             token = self._codec.decode_plain(token_id, znode.data)
@@ -210,14 +221,17 @@ class TokenReports:
     def _keep_apart(self, token_id: str, znode: Znode, error: InvalidZnode) -> None:
         """Report that a token cannot be read, and log it, once for each time it was written."""
         told = self._is_unreadable(token_id, znode)
-        self._known.pop(token_id, None)
-        self._unreadable[token_id] = _Unreadable(znode.stat.modified_zxid, 0, error.reason)
-        self._untried.discard(token_id)
-        self._report(token_id, None)
+        self._set_apart(token_id, _Unreadable(znode.stat.modified_zxid, 0, error.reason))
         if not told:
             _LOG.error("the delegation token %s is not readable: %s", TokenZnode.path(token_id), error)
             if isinstance(error, UnknownKey):
                 self.on_unknown_key()
+
+    def _set_apart(self, token_id: str, unreadable: _Unreadable) -> None:
+        self._known.pop(token_id, None)
+        self._unreadable[token_id] = unreadable
+        self._untried.discard(token_id)
+        self._report(token_id, None)
 
     def _ring_changed(self) -> None:
         """Have everything that is kept apart tried again, and keep apart the tokens of keys that have left the ring."""

@@ -28,6 +28,7 @@ from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync, zookeeper_time_ms
 from kafka_dt.zookeeper.errors import (
+    DeniedByAcl,
     MultiFailed,
     NodeExists,
     NoNode,
@@ -285,6 +286,9 @@ class ZooKeeperTokenStore:
         """Report a token that was read; `if_changed` as for TokenReports.read."""
         if isinstance(found, NoNode):
             self._reports.tell(token_id, None)
+            return None
+        if isinstance(found, DeniedByAcl):
+            self._reports.denied(token_id)
             return None
         if isinstance(found, ZooKeeperError):
             raise found
