@@ -39,6 +39,8 @@ class Remove:
     """The znode is deleted: the token ends."""
 
     note: object = None
+    guarded: bool = True
+    """Whether it is decided anew if another process changes the znode; if not, it goes whatever is in it by then."""
 
 
 @dataclass(frozen=True, slots=True)

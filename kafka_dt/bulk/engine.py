@@ -1,5 +1,7 @@
 """Have a task decide about every znode of a list, and carry the decisions out, guarded by the version that was read.
 
+A removal may say that it needs no guard.
+
     await process(client, names, Seal(keyring, token_bytes), report=summary.add, now_ms=now_ms)
 
 A few lanes work on a batch each: its znodes are read, decided about in a thread, and written in one request. So the
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafka_dt.bulk.decisions import Decision, Fail, Leave, Remove, Result, Task, Write, ZnodeResult
 from kafka_dt.bulk.writes import WHOLE, Writes, ZnodeChange, news_of_changes
 from kafka_dt.lanes import run_lanes
-from kafka_dt.zookeeper.connection.operations import Delete, SetData
+from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Delete, SetData
 from kafka_dt.zookeeper.connection.reads import Reads
 from kafka_dt.zookeeper.errors import (
     AccessDenied,
@@ -237,8 +239,8 @@ class _Batch:
                 self._settle(read.token_id, ZnodeResult.CHANGED, note=note, version=read.znode.stat.version)
             case Write(data=data):
                 return SetData(TokenZnode.path(read.token_id), data, read.znode.stat.version)
-            case Remove():
-                return Delete(TokenZnode.path(read.token_id), read.znode.stat.version)
+            case Remove(guarded=guarded):
+                return Delete(TokenZnode.path(read.token_id), read.znode.stat.version if guarded else ANY_VERSION)
         return None
 
     async def _write(self, changes: Sequence[tuple[_Read, Decision, Operation]]) -> None:

@@ -1,8 +1,9 @@
 """Tasks for token znodes: seal, unseal, seal with the current key, verify, and end the tokens of a filter or of a key.
 
 The JSON inside stays byte for byte what it was, so sealing and unsealing give back what a broker wrote. A token ends by
-the deletion of its znode, guarded by the version that was read and told to nodes and brokers, so it holds within a
-second everywhere. A token that was renewed meanwhile is decided about again, and ends as well.
+the deletion of its znode, which is told to nodes and brokers, so it holds within a second everywhere. No renewal holds
+it up: who owns and renews a token, when it was issued and which key made it never change, so a deletion that these
+decide needs no guard. One that depends on the expiry, or on what is not readable, is guarded by the version.
 
 Source: KIP-395, "Future work"; KIP-48, first draft ("invalidate all tokens"); kafka.server.DelegationTokenManager.
 """
@@ -149,7 +150,7 @@ class Expire(TokenTask):
         token = opened.token
         owner = str(token.owner)
         if self._selected and self._selected.selects(owner, map(str, token.renewers), token.issue_timestamp_ms):
-            return Remove(owner)
+            return Remove(owner, guarded=False)
         return Leave()
 
     def refuse(self, error: InvalidZnode) -> Decision:
@@ -183,10 +184,12 @@ class ExpireOfKey(TokenTask):
         """Decide about one token."""
         token = opened.token
         if token.key_id is None:
-            return Remove() if self._nameless else Leave()
+            return Remove(guarded=False) if self._nameless else Leave()
         if token.key_id != self._key_id:
             return Leave()
-        return Remove() if self._live or token.is_expired(self._now_ms()) else Fail(STILL_LIVE)
+        if self._live:
+            return Remove(guarded=False)
+        return Remove() if token.is_expired(self._now_ms()) else Fail(STILL_LIVE)
 
 
 def _odd_times(token: Token) -> str:

@@ -6,7 +6,8 @@ and the HMACs with the keys of this node, and applies the rules.
 A change is decided on what the cache holds and written guarded by the version it was decided on. If another node was
 first, the token is read again and the rule is applied again, to its present state. Changes of one token within a
 process wait for each other, because all but the first would conflict. An expiry that has passed is confirmed by a read,
-because another node may have renewed the token a moment ago.
+because another node may have renewed the token a moment ago. A deletion that was asked for needs no guard: no other
+change takes away the right to it.
 
 Source: docs/architecture.md#no-lost-update-no-resurrection; a broker writes without a guard (kafka.zk.KafkaZkClient
 setOrCreateDelegationToken)
@@ -77,8 +78,8 @@ class VersionedStore(TokenSource, KeyedTokens, Protocol):
     async def update(self, token: Token, version: int) -> StoredToken:
         """Write a token that is stored at `version`; returns it with its new version."""
 
-    async def delete(self, token_id: str, version: int) -> None:
-        """Delete a token that is stored at `version`; the listener has been told None when this returns."""
+    async def delete(self, token_id: str, version: int | None) -> None:
+        """Delete a token that is stored at `version`, None = at any; the listener has been told None by the end."""
 
 
 class GuardedChanges:
@@ -194,7 +195,8 @@ class GuardedChanges:
         now_ms = self._now_ms()
         changed = change.decide(held.token, now_ms)
         if changed is None:
-            await self._store.delete(token_id, held.version)
+            # Who may delete a token never changes, so those who change it all the time cannot keep it alive.
+            await self._store.delete(token_id, None)
             return now_ms
         stored = await self._store.update(changed, held.version)
         return stored.token.expiry_timestamp_ms

@@ -25,7 +25,7 @@ from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge
 from kafka_dt.tokens.guarded import VersionConflict
 from kafka_dt.tokens.store import ChangeListener, StoredToken
-from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData, Stat, Znode
+from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync, zookeeper_time_ms
 from kafka_dt.zookeeper.errors import (
     DeniedByAcl,
@@ -179,9 +179,10 @@ class ZooKeeperTokenStore:
         )
         return stored
 
-    async def delete(self, token_id: str, version: int) -> None:
-        """Delete a token that is stored at `version`."""
-        await self._change(token_id, version, Delete(TokenZnode.path(token_id), version), lambda _: None)
+    async def delete(self, token_id: str, version: int | None) -> None:
+        """Delete a token that is stored at `version`, None = at any."""
+        guard = ANY_VERSION if version is None else version
+        await self._change(token_id, guard, Delete(TokenZnode.path(token_id), guard), lambda _: None)
 
     async def catch_up(self) -> None:
         """Return when every change acknowledged anywhere before this call has been reported."""

@@ -93,7 +93,7 @@ class MemoryTokenStore:
         self._report(token.token_id)
         return stored
 
-    async def delete(self, token_id: str, version: int) -> None:
+    async def delete(self, token_id: str, version: int | None) -> None:
         await self._write(token_id, version)
         self.database.remove(token_id)
         self._report(token_id)
@@ -134,14 +134,14 @@ class MemoryTokenStore:
         for token_id in news:
             self._report(token_id)
 
-    async def _write(self, token_id: str, version: int) -> None:
+    async def _write(self, token_id: str, version: int | None) -> None:
         await self._travel()
         self.before_write()
         held = self.database.tokens.get(token_id)
         if held is None:
             self._report(token_id)
             raise TokenNotFound(token_id)
-        if held.version != version:
+        if version not in {None, held.version}:
             raise VersionConflict(token_id, version)
 
     async def _travel(self) -> None:

@@ -199,6 +199,20 @@ class VersionedStoreContract:
 
         assert _token(await second.store.read(token.token_id)) == renewed
 
+    async def test_a_deletion_at_any_version_deletes_what_is_there(
+        self, nodes: tuple[HearingNode, HearingNode]
+    ) -> None:
+        first, second = nodes
+        token = new_token()
+        created = await first.store.create(token)
+        await first.store.update(token.expiring_at(token.expiry_timestamp_ms + 1), created.version)
+        await second.store.delete(token.token_id, None)
+
+        assert second.heard.states[token.token_id] is None
+        assert await first.store.read(token.token_id) is None
+        with pytest.raises(TokenNotFound):
+            await first.store.delete(token.token_id, None)
+
     async def test_a_deleted_token_stays_deleted(self, nodes: tuple[HearingNode, HearingNode]) -> None:
         first, second = nodes
         token = new_token()

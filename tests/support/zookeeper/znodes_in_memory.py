@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafka_dt.zookeeper.connection.operations import Create, Delete, Operation, SetData, Stat, Znode
+from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Create, Delete, Operation, SetData, Stat, Znode
 from kafka_dt.zookeeper.errors import (
     MultiFailed,
     NoNode,
@@ -117,7 +117,7 @@ class ZnodesInMemory:
             if isinstance(operation, SetData | Delete):
                 if operation.path not in self.znodes:
                     raise MultiFailed(index, NoNode(operation.path))
-                if self.znodes[operation.path][1] != operation.version:
+                if operation.version not in {ANY_VERSION, self.znodes[operation.path][1]}:
                     raise MultiFailed(index, VersionMismatch(operation.path))
         results: list[str | Stat | None] = []
         for operation in operations:

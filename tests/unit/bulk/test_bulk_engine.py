@@ -36,6 +36,8 @@ class Upper:
             return Fail("digits")
         if data == b"remove":
             return Remove(token_id)
+        if data == b"remove anyway":
+            return Remove(token_id, guarded=False)
         return Leave("left") if data.isupper() else Write(data.upper(), "written")
 
 
@@ -153,6 +155,18 @@ async def test_what_others_change_each_time_is_given_up() -> None:
     summary = await run(client, NAMES[:2])
     assert summary.failures[ALWAYS_CHANGED].token_ids == ["t0"]
     assert summary.counts[ZnodeResult.CHANGED] == 1
+
+
+async def test_what_is_removed_in_any_version_goes_while_others_change_it() -> None:
+    client = client_with(b"remove anyway", b"remove")
+
+    def both_change() -> None:
+        client.change("t0", b"again")
+        client.change("t1", b"REMOVE")
+
+    client.before_write = both_change
+    assert (await run(client, NAMES[:2])).counts == {ZnodeResult.CHANGED: 1, ZnodeResult.UNCHANGED: 1}
+    assert await token_ids(cast("ZooKeeperClient", client)) == ["t1"]
 
 
 @pytest.mark.parametrize("carried_out", [True, False])

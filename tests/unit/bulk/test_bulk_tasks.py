@@ -141,21 +141,21 @@ FILTERS = [
 @pytest.mark.parametrize(("selected", "goes"), FILTERS)
 def test_expire_removes_what_the_filter_selects(selected: TokenFilter, goes: bool) -> None:
     data = sealed(token(renewers=("hive", "yarn")))
-    assert decided(Expire(RING, selected), data) == (Remove("User:alice") if goes else Leave())
+    assert decided(Expire(RING, selected), data) == (Remove("User:alice", guarded=False) if goes else Leave())
 
 
 @pytest.mark.parametrize(("data", "reason"), UNREADABLE)
 def test_expire_removes_what_a_node_would_not_serve_where_that_is_meant(data: bytes, reason: str) -> None:
     assert decided(Expire(RING, None, unreadable=True), data) == Remove(NOT_READABLE), reason
     assert decided(Expire(RING, None, unreadable=True), sealed(TOKEN)) == Leave()
-    assert decided(Expire(RING, TokenFilter(), unreadable=True), sealed(TOKEN)) == Remove("User:alice")
+    assert decided(Expire(RING, TokenFilter(), unreadable=True), sealed(TOKEN)) == Remove("User:alice", guarded=False)
 
 
 def test_without_a_key_only_plain_tokens_that_name_no_key_are_readable() -> None:
     nameless = plain(replace(TOKEN, key_id=None))
     for data in (sealed(TOKEN), plain(TOKEN)):
         assert decided(Expire(None, TokenFilter(), unreadable=True), data) == Remove(NOT_READABLE)
-    assert decided(Expire(None, TokenFilter(), unreadable=True), nameless) == Remove("User:alice")
+    assert decided(Expire(None, TokenFilter(), unreadable=True), nameless) == Remove("User:alice", guarded=False)
 
 
 def test_only_an_empty_filter_selects_all() -> None:
@@ -164,10 +164,10 @@ def test_only_an_empty_filter_selects_all() -> None:
 
 def test_tokens_end_by_the_key_that_made_them() -> None:
     of_old, of_nobody = plain(replace(TOKEN, key_id=OLD_KEY.id)), plain(replace(TOKEN, key_id=None))
-    assert decided(_of_key(OLD_KEY, live=True), of_old) == Remove()
+    assert decided(_of_key(OLD_KEY, live=True), of_old) == Remove(guarded=False)
     assert decided(_of_key(NEW_KEY, live=True, nameless=True), of_old) == Leave()
     assert decided(_of_key(OLD_KEY, live=True), of_nobody) == Leave()
-    assert decided(_of_key(OLD_KEY, nameless=True), of_nobody) == Remove()
+    assert decided(_of_key(OLD_KEY, nameless=True), of_nobody) == Remove(guarded=False)
 
 
 def test_unless_live_ones_are_meant_what_has_expired_when_it_is_looked_at_ends() -> None:

@@ -113,6 +113,16 @@ async def test_a_token_that_others_change_all_the_time_is_given_up(cluster: Clus
         await node.manager.renew(ALICE, created.hmac, HOUR)
 
 
+async def test_a_deletion_needs_no_pause_of_those_who_renew_the_token(
+    cluster: Cluster, nodes: tuple[Node, Node]
+) -> None:
+    node = nodes[0]
+    created = await create(node)
+    overtake(cluster, node, created.token.token_id, times=1_000, expiry_timestamp_ms=START + 5)
+    assert await node.manager.expire(ALICE, created.hmac, -1) == START
+    assert cluster.stored(created.token.token_id) is None
+
+
 async def test_a_token_that_seems_expired_may_have_been_renewed_elsewhere(
     cluster: Cluster, nodes: tuple[Node, Node]
 ) -> None:
