@@ -83,9 +83,10 @@ class ZooKeeperOptions:
     zookeeper_max_staleness_ms: int = option(
         "kafka.dt.zookeeper.max.staleness.ms",
         30000,
-        "The longest time for which a node may accept a revoked token of ZooKeeper, also when the node is cut off from "
-        "it, is connected to a member that is cut off from the others, or was frozen. A worker that has not proved for "
-        "this long that it knows all revocations refuses every login by such a token. Each proof is a write to "
+        "The longest time for which a node may accept logins by a revoked token of ZooKeeper, also when the node is "
+        "cut off from it, is connected to a member that is cut off from the others, or was frozen. A worker that has "
+        "not proved for this long that it knows all revocations refuses every login by such a token. Connections that "
+        "have logged in before stay open; `connections.max.reauth.ms` bounds that. Each proof is a write to "
         "ZooKeeper; a worker makes three in this period.",
         minimum=1000,
         kind=Kind.LONG,
