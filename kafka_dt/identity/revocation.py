@@ -191,20 +191,15 @@ class Revocations:
     async def hear(self, token_id: str | None = None) -> bool:
         """Read all changes of the stores; False if one cannot be asked now: a token that looks live may be revoked.
 
-        With `token_id` the store of that token is enough: then it can be believed, and others stay suspected.
+        With `token_id` the store of that token is enough: then it can be believed, also if it has ended meanwhile, and
+        others stay suspected.
         """
-        self.look()
-        asked = self._looks
         try:
             async with asyncio.timeout(HEAR_SECONDS):
-                await self._prove(token_id)
+                while not await self._heard(token_id):
+                    pass  # another worker has ended the token since
         except (TimeoutError, StoreUnavailable):
             return False
-        self._suspected = {
-            each: look for each, look in self._suspected.items() if look > asked or token_id not in {None, each}
-        }
-        if token_id is None and self._all_suspected is not None and self._all_suspected <= asked:
-            self._all_suspected = None
         return True
 
     async def keep_up(self) -> None:
@@ -212,6 +207,23 @@ class Revocations:
         self.look()
         if self._suspected or self._all_suspected is not None:
             await self.hear()
+
+    async def _heard(self, token_id: str | None) -> bool:
+        """Read all changes; False if the token may have ended since this began."""
+        self.look()
+        asked, posted = self._looks, self._board.heads()
+        await self._prove(token_id)
+        self._suspected = {
+            each: look for each, look in self._suspected.items() if look > asked or token_id not in {None, each}
+        }
+        if token_id is None:
+            if self._all_suspected is not None and self._all_suspected <= asked:
+                self._all_suspected = None
+            return True
+        # What was posted before has been told by the store, also if it cannot be seen on the board yet.
+        if self._board.heads() == posted:
+            return True
+        return self.look() and token_id not in self._suspected and (self._all_suspected or 0) <= asked
 
     def _look_at(self, worker: int, begin: int, end: int) -> int:
         """Take note of what a worker has posted; returns how far that could be read."""

@@ -252,6 +252,26 @@ async def test_what_is_posted_while_the_news_are_heard_has_to_be_heard_again(wor
     assert not workers[0].believes
 
 
+@pytest.mark.parametrize("seen", [True, False], ids=["seen by a look meanwhile", "not seen yet"])
+async def test_a_login_hears_of_a_revocation_that_is_posted_while_it_hears_the_news(
+    workers: list[Worker], *, seen: bool
+) -> None:
+    workers[1].learns(TOKEN, TOKEN.expiring_at(400))
+    original = workers[0]._prove
+
+    async def overtaken(token_id: str | None) -> None:
+        await original(token_id)
+        if workers[0].asked == 1:
+            workers[1].learns(TOKEN, None)
+            if seen:
+                workers[0].revocations.look()
+
+    workers[0].revocations._prove = overtaken
+    assert await workers[0].revocations.hear(ID)
+    assert workers[0].asked == 2
+    assert workers[0].believes
+
+
 @pytest.mark.parametrize("silent", [True, False], ids=["no answer", "an error"])
 async def test_what_cannot_be_heard_is_not_taken_as_heard(
     workers: list[Worker], monkeypatch: pytest.MonkeyPatch, silent: bool
@@ -272,13 +292,14 @@ async def test_after_more_revocations_than_the_board_holds_every_token_is_suspec
     assert workers[0].believes
 
 
-def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_suspected() -> None:
+async def test_while_a_revocation_cannot_be_seen_wholly_every_token_is_suspected() -> None:
     memory = bytearray(board_bytes(2))
     reader, writer = Worker(Board(memory, 0)), Worker(Board(memory, 1))
     writer.learns(TOKEN, None)
     byte = memory.index(ID.encode())
     memory[byte] ^= 1
     assert not reader.revocations.heard_about(OTHER.token_id)
+    assert await reader.revocations.hear(OTHER.token_id), "the store has told what was posted before"
     memory[byte] ^= 1
     assert reader.revocations.heard_about(OTHER.token_id)
     assert not reader.believes
