@@ -146,10 +146,10 @@ class FileSeries:
 
     def _paths(self) -> Iterator[Path]:
         """Name files in the order in which they are written, whatever the clock does."""
-        started = second(self._now_ms())
-        if earlier := self._series():
-            started = max(started, earlier[-1].started)
-        for number in count():
+        # The numbers go on where the clock does not: retention may have removed the files with the small ones.
+        own = [name for name in files_in(self._directory) if (name.node, name.worker) == (self._node, self._worker)]
+        started, first = max([(second(self._now_ms()), 0), *((name.started, name.number + 1) for name in own)])
+        for number in count(first):
             yield self._path(FileName(self._node, self._worker, started, number))
 
     def _series(self, *, complete: bool = True) -> list[FileName]:

@@ -28,6 +28,7 @@ class Writer:
 
     def __init__(self, directory: Path, *, instance: str = "aa", worker: int = 0, now_ms: int = NOW) -> None:
         self.seconds = 100.0
+        self.clock_ms = now_ms
         self._instance = instance
         self._number = 0
         rules = FileRules(
@@ -37,7 +38,7 @@ class Writer:
             file_bytes=64 * 1024 * 1024,
             roll_ms=5_000,
             retention_ms=-1,
-            now_ms=lambda: now_ms + int((self.seconds - 100) * 1000),
+            now_ms=lambda: self.clock_ms + int((self.seconds - 100) * 1000),
             monotonic=lambda: self.seconds,
         )
         self.sink = ChainedFiles(rules, Chain(KEY))
@@ -232,6 +233,35 @@ def test_a_clock_that_was_set_back_does_not_break_the_chain(tmp_path: Path) -> N
     again.file()
     again.file()
     assert look(tmp_path) == Series("audit-kdt1-0", files=3, lines=27)
+
+
+def test_retention_does_not_break_the_chain_of_a_clock_that_was_set_back(tmp_path: Path) -> None:
+    Writer(tmp_path).file()
+    writer = Writer(tmp_path, instance="bb", now_ms=NOW - 3_600_000)
+    writer.file()
+    oldest, last = complete(tmp_path)
+    for path in (oldest, digest_path(oldest)):
+        path.unlink()
+    writer.file()
+    assert look(tmp_path) == Series("audit-kdt1-0", files=2, lines=18, continues=True)
+    assert complete(tmp_path)[0] == last
+
+
+def test_a_file_that_could_not_be_completed_keeps_its_place_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.file()
+    writer.clock_ms += 100_000
+    writer.batch()
+    (left,) = tmp_path.glob(f"*{OPEN}")
+    digest = digest_path(left.with_suffix(""))
+    digest.mkdir()  # as if the disk had no room for it
+    with pytest.raises(SinkFailed):
+        writer.file()
+    writer.clock_ms -= 50_000
+    writer.batch()
+    digest.rmdir()
+    writer.file()
+    assert look(tmp_path) == Series("audit-kdt1-0", files=3, lines=33)
 
 
 def test_files_that_were_moved_away_before_a_start_break_the_chain(tmp_path: Path) -> None:
