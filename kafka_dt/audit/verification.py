@@ -19,10 +19,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import groupby, pairwise
-from operator import attrgetter
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +40,8 @@ from kafka_dt.audit.chain import (
 from kafka_dt.audit.file_names import DIGEST, FileName, digest_path, files_in
 from kafka_dt.audit.line_file import whole_lines
 
+LOOKS: Final = 3
+"""How often a series with faults is looked at while a node goes on completing and removing its files."""
 _EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d{1,19})")
 
 
@@ -101,7 +103,7 @@ class _Before:
 
 
 def verified(directory: Path, key: Ed25519PublicKey | None = None) -> Iterator[Series]:
-    """Look at the files of each worker, in turn.
+    """Look at the files of each worker, in turn, also while nodes write to the folder.
 
     Args:
         directory: the folder with the files.
@@ -110,8 +112,23 @@ def verified(directory: Path, key: Ed25519PublicKey | None = None) -> Iterator[S
     Raises:
         OSError: a file cannot be read.
     """
-    for worker, names in groupby(files_in(directory), key=attrgetter("series")):
-        yield _SeriesLook(directory, worker, key).look(names)
+    for worker in dict.fromkeys(name.series for name in files_in(directory)):
+        yield _verified(directory, worker, key)
+
+
+def _verified(directory: Path, worker: str, key: Ed25519PublicKey | None) -> Series:
+    """Look at the files of one worker, again if its node has completed or removed some meanwhile."""
+    for _ in range(LOOKS - 1):
+        names = _names(directory, worker)
+        with suppress(FileNotFoundError):
+            series = _SeriesLook(directory, worker, key).look(names)
+            if not series.faults or names == _names(directory, worker):
+                return series
+    return _SeriesLook(directory, worker, key).look(_names(directory, worker))
+
+
+def _names(directory: Path, worker: str) -> list[FileName]:
+    return [name for name in files_in(directory) if name.series == worker]
 
 
 def without_chain(directory: Path) -> list[str]:
@@ -157,11 +174,9 @@ class _SeriesLook:
 
     def look(self, names: Iterable[FileName]) -> Series:
         """Look at the files, which are in the order in which they were written."""
-        for name in names:
+        for listed in names:
+            name, content = self._read(listed)
             path = self._directory / str(name)
-            content = path.read_bytes()
-            if not name.complete:
-                content = whole_lines(content)  # the node is writing the rest
             parts = list(batches(content))
             self._series.files += 1
             self._series.lines += content.count(b"\n")
@@ -172,6 +187,16 @@ class _SeriesLook:
             self._look_at_events(path.name, content)
             self._before.link = last
         return self._series
+
+    def _read(self, name: FileName) -> tuple[FileName, bytes]:
+        """Return the lines of a file, and what it is called now: its node may have completed it meanwhile."""
+        try:
+            content = (self._directory / str(name)).read_bytes()
+        except FileNotFoundError:
+            if name.complete:
+                raise
+            return self._read(replace(name, complete=True))
+        return name, content if name.complete else whole_lines(content)  # the node is writing the rest
 
     def _look_at_links(self, name: str, parts: Sequence[bytes]) -> None:
         """See that each batch carries the hash of the one before it."""

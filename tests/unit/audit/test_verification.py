@@ -285,6 +285,37 @@ def test_a_worker_waits_for_the_file_that_another_one_finishes_and_then_no_longe
     second.batch()
 
 
+@pytest.mark.parametrize(("times", "removes"), [(100, False), (1, True), (2, True)])
+def test_files_that_a_node_completes_and_removes_meanwhile_are_no_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, removes: bool
+) -> None:
+    writer = Writer(tmp_path)
+    for _ in range(4):
+        writer.file()
+    writer.batch()
+    read = Path.read_bytes
+    changes = iter(range(times))
+
+    def read_slowly(path: Path) -> bytes:
+        if path.name.endswith((".jsonl", OPEN)) and next(changes, None) is not None:
+            writer.file()
+            if removes:
+                oldest = complete(tmp_path)[0]
+                oldest.unlink()
+                digest_path(oldest).unlink()
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_slowly)
+    assert not look(tmp_path).faults
+
+
+def test_a_file_that_is_not_there_is_told(folder: Path) -> None:
+    """A user who may write to the folder can leave a link to nothing."""
+    (folder / "audit-kdt1-0-20261121T174416Z-7.jsonl").symlink_to(folder / "nothing")
+    with pytest.raises(FileNotFoundError):
+        look(folder)
+
+
 def test_workers_have_chains_of_their_own(tmp_path: Path) -> None:
     for number in range(2):
         Writer(tmp_path, worker=number, instance=f"w{number}").file()
