@@ -129,24 +129,40 @@ class ReloadingContext:
         self._make = make
         self._files = [Path(settings[key]) for key in _FILES if key in settings]
         # Taken before the files are read: a change in between is then seen as one.
-        self._seen = self._stamps()
+        self._seen: Sequence[Stamp] | None = self._stamps()
+        self._problem = ""
         self.current, self.certificate_end_s = (first or make)(settings), _certificate_end_s(settings)
 
     def refresh(self) -> bool:
         """Read the files again if one of them has changed since the last time.
 
         Returns whether there is a new context. Raises TlsError when the files cannot be used: the context stays as it
-        is, and they are not tried again before they change once more.
+        is, and they are not tried again before they change once more. Files that the system could not read, as without
+        a free file descriptor, are tried again the next time; the error is not raised again while it stays the same.
         """
         stamps = self._stamps()
         if stamps == self._seen:
             return False
         self._seen = stamps
-        self.current, self.certificate_end_s = self._make(self._settings), _certificate_end_s(self._settings)
+        try:
+            self.current, self.certificate_end_s = self._make(self._settings), _certificate_end_s(self._settings)
+        except TlsError as error:
+            if _may_pass(error):
+                self._seen = None
+                if str(error) == self._problem:
+                    return False
+                self._problem = str(error)
+            raise
+        self._problem = ""
         return True
 
     def _stamps(self) -> list[Stamp]:
         return [stamp(path) for path in self._files]
+
+
+def _may_pass(error: TlsError) -> bool:
+    """Say whether the system is the reason, which may go away without a change of the files."""
+    return isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, ssl.SSLError)
 
 
 def _load_trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool:
@@ -163,11 +179,13 @@ def _load_identity(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool
     identity = read_identity(settings)
     if identity is None:
         return False
-    with _unnamed_file(identity.pem) as path:
-        try:
+    try:
+        with _unnamed_file(identity.pem) as path:
             context.load_cert_chain(path)
-        except ssl.SSLError as error:
-            raise TlsError(identity.setting, f"the key and its certificate do not fit: {error.reason}") from error
+    except ssl.SSLError as error:
+        raise TlsError(identity.setting, f"the key and its certificate do not fit: {error.reason}") from error
+    except OSError as error:
+        raise TlsError(identity.setting, f"it cannot be loaded: {error.strerror}") from error
     return True
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,33 @@ def test_a_broken_file_is_told_once_and_the_old_context_stays(key_store: Path, b
     assert reloading.current is before
     key_store.write_text(store(leaf("third", ROOT)))
     assert reloading.refresh()
+
+
+@contextmanager
+def free_descriptors(count: int) -> Iterator[None]:
+    """Let this process open so many files and no more."""
+    lowest = os.open(os.devnull, os.O_RDONLY)
+    os.close(lowest)
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + count, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_files_that_could_not_be_read_without_a_free_descriptor_are_read_later(key_store: Path, count: int) -> None:
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    before = reloading.current
+    key_store.write_text(store(leaf("second", ROOT)))
+    with free_descriptors(count):
+        with pytest.raises(TlsError, match="Too many open files"):
+            reloading.refresh()
+        assert not reloading.refresh()
+    assert reloading.current is before
+    assert reloading.refresh()
+    assert not reloading.refresh()
 
 
 def test_a_change_while_the_files_are_read_at_the_start_is_seen(key_store: Path) -> None:
