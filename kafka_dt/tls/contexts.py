@@ -30,6 +30,7 @@ from kafka_dt.files import Stamp, stamp
 from kafka_dt.tls.stores import TlsError, pem, read_identity, read_trust
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
+_TRUST_STORES: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -171,7 +172,11 @@ def _load_trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool:
         return False
     # Java trusts whatever is in the store, also a server's own certificate or an intermediate one.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.load_verify_locations(cadata=pem(certificates).decode("ascii"))
+    try:
+        context.load_verify_locations(cadata=pem(certificates).decode("ascii"))
+    except ssl.SSLError as error:
+        setting = next(key for key in _TRUST_STORES if settings.get(key))
+        raise TlsError(setting, "OpenSSL cannot read a certificate in it") from error
     return True
 
 

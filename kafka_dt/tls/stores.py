@@ -160,7 +160,7 @@ def _pem_certificates(store: _Store) -> tuple[x509.Certificate, ...]:
     blocks = _pem_blocks(store.content, "CERTIFICATE")
     try:
         return tuple(x509.load_pem_x509_certificate(block) for _, block in blocks)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise TlsError(store.key, "there is a PEM certificate in it that cannot be read") from None
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ssl
+from base64 import b64encode
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from kafka_dt.tls import TlsError, client_context, common_contexts, server_context
 from tests.support.identity.tls_material import Identity, authority, leaf
@@ -242,6 +245,23 @@ def test_an_unusable_setting_is_named(settings: dict[str, str], key: str, reason
         client_context({name: value.format(tmp=stores) for name, value in settings.items()})
     assert caught.value.key == key
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [(b"\x0c\x02CA", b"\x0c\x02\xfcA"), (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x03")],
+    ids=["a name that is not UTF-8", "version 4"],
+)
+@pytest.mark.parametrize("make", [client_context, server_context])
+def test_a_trusted_certificate_that_cannot_be_used_is_named(
+    tmp_path: Path, make: Callable[[Mapping[str, str]], ssl.SSLContext], right: bytes, wrong: bytes
+) -> None:
+    trusted = authority("CA").certificate.public_bytes(Encoding.DER).replace(right, wrong)
+    store = tmp_path / "trust.pem"
+    store.write_text(f"-----BEGIN CERTIFICATE-----\n{b64encode(trusted).decode()}\n-----END CERTIFICATE-----\n")
+    with pytest.raises(TlsError, match="certificate in it") as caught:
+        make({"ssl.truststore.location": str(store)})
+    assert caught.value.key == "ssl.truststore.location"
 
 
 def test_a_listener_needs_a_key_store_and_a_known_client_auth(server: Identity) -> None:
