@@ -107,8 +107,9 @@ def read_properties(path: Path) -> Mapping[str, str]:
         raise ConfigError(str(path), f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(str(path), "is not UTF-8 text") from None
-    except javaproperties.InvalidUEscapeError as error:
-        raise ConfigError(str(path), f"has a malformed escape: {error}") from None
+    except javaproperties.InvalidUEscapeError:
+        # Neither the line nor the escape: they may be of a password. Nor chained: the error holds the escape.
+        raise ConfigError(str(path), r"has \u without four hex digits behind it; write a backslash as \\") from None
     return parsed
 
 

@@ -218,6 +218,14 @@ def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() 
     assert loaded.unknown == ()
 
 
+def test_an_escape_that_cannot_be_read_is_an_error_without_its_words(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(r"delegation.token.secret.key=pass\uword")
+    with pytest.raises(ConfigError, match=r"has \\u without four hex digits") as raised:
+        load(config)
+    assert "word" not in str(raised.value)
+
+
 def test_an_override_without_an_equals_sign_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"'broker\.id' is not of the form key=value"):
         load(None, ["broker.id"])
