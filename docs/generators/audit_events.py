@@ -183,8 +183,8 @@ when it is complete: when it would grow beyond `kafka.dt.audit.log.file.bytes`, 
 line. It sees an event at most `kafka.dt.audit.log.roll.ms` later.
 
 A node never writes to a complete file again. It deletes complete files at the age of
-`kafka.dt.audit.log.retention.ms`, which is off by default: set it, or remove the files yourself. A node also deletes
-old files when the disk is full.
+`kafka.dt.audit.log.retention.ms`, those of each worker in the order in which they were written. The setting is off by
+default: set it, or remove the files yourself. A node also deletes old files when the disk is full.
 
 After a crash, the next start of a node of the same name in the same folder finishes the files that end in `.open`: it
 cuts them after their last whole line and renames them. In containers, where the name of the host changes, set

@@ -17,10 +17,11 @@ Source: Kafka's log segments (`log.segment.bytes`, `log.roll.ms`, `log.retention
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -166,12 +167,31 @@ class FileSeries:
     def _remove_old(self) -> None:
         if self._retention_ms < 0:
             return
-        oldest_s = (self._now_ms() - self._retention_ms) / 1000
-        for path in map(self._path, self._own()):
-            with suppress(FileNotFoundError):  # another worker looks after them, too
-                if path.stat().st_mtime < oldest_s:
+        for _, names in groupby(self._own(), key=attrgetter("worker")):
+            for path in self._old(map(self._path, names)):
+                with suppress(FileNotFoundError):  # another worker looks after them, too
                     path.unlink()
                     digest_path(path).unlink(missing_ok=True)
+
+    def _old(self, paths: Iterable[Path]) -> Iterator[Path]:
+        """Choose the old ones of a worker's files: the first ones alone, since a gap would break their chain.
+
+        Files of the future are from a clock that was ahead. They are as old as the file after them.
+        """
+        now_s, retention_s = self._now_ms() / 1000, self._retention_ms / 1000
+        ahead: list[Path] = []
+        for path in paths:
+            try:
+                modified_s = path.stat().st_mtime
+            except FileNotFoundError:
+                continue
+            if modified_s > now_s:
+                ahead.append(path)
+            elif modified_s < now_s - retention_s:
+                yield from (*ahead, path)
+                ahead.clear()
+            else:
+                return
 
 
 class EventFiles(FileSeries):

@@ -337,6 +337,31 @@ def test_complete_files_of_the_node_are_removed_when_they_are_old(tmp_path: Path
     assert kept[0].name not in names(tmp_path)
 
 
+def test_a_file_of_a_clock_that_was_behind_goes_with_the_file_before_it(tmp_path: Path, clock: Clock) -> None:
+    """Else the chain of strict mode would have a gap, as if a user had removed a file."""
+    before = aged(tmp_path, "audit-kdt1-0-20261120T000000Z-0.jsonl", days=1)
+    behind = aged(tmp_path, "audit-kdt1-0-20261120T000000Z-1.jsonl", days=20_000)
+    sink = files(tmp_path, clock, retention_ms=10 * DAY_MS)
+    sink.open()
+    assert names(tmp_path) == [before.name, behind.name]
+    clock.seconds += 86_400 * 9.5
+    files(tmp_path, clock, retention_ms=10 * DAY_MS).open()
+    assert names(tmp_path) == []
+
+
+def test_a_file_of_a_clock_that_was_ahead_goes_with_the_file_after_it(tmp_path: Path, clock: Clock) -> None:
+    """Else it would stay for years, and the chain of strict mode would have a gap behind it."""
+    ahead = aged(tmp_path, "audit-kdt1-0-20361120T000000Z-0.jsonl", days=-3650)
+    after = aged(tmp_path, "audit-kdt1-0-20361120T000000Z-1.jsonl", days=1)
+    other = aged(tmp_path, "audit-kdt1-1-20361120T000000Z-0.jsonl", days=-3650)
+    sink = files(tmp_path, clock, retention_ms=10 * DAY_MS)
+    sink.open()
+    assert names(tmp_path) == [ahead.name, after.name, other.name]
+    clock.seconds += 86_400 * 9.5
+    files(tmp_path, clock, retention_ms=10 * DAY_MS).open()
+    assert names(tmp_path) == [other.name]
+
+
 def test_files_stay_unless_a_setting_says_otherwise(tmp_path: Path, clock: Clock) -> None:
     aged(tmp_path, "audit-kdt1-0-20000101T000000Z-0.jsonl", days=9000)
     sink = files(tmp_path, clock)
