@@ -1,9 +1,10 @@
 """Follow the tokens of a cluster: a TokenSource.
 
 The cluster tells of no change and finds no token by its id. So a worker looks at all tokens again and again,
-`refresh_s` after the last look began; looks take at most a fifth of its time. What has to be known for certain waits
-for a proof, which all that wait share: a token that is not known, a describe of a client, a revocation that another
-worker has seen. A change of this worker is followed by a proof, too, since until then its token is hidden from looks.
+`refresh_s` after the last look began; looks take at most a fifth of its time, unless a proof is due sooner. What has to
+be known for certain waits for a proof, which all that wait share: a token that is not known, a describe of a client, a
+revocation that another worker has seen. A change of this worker is followed by a proof, too, since until then its token
+is hidden from looks.
 
 A revocation that passes through another node is known sooner, by the news that nodes tell each other (`news/`).
 
@@ -174,14 +175,18 @@ class ClusterTokens:
             except Exception:  # noqa: BLE001 - the tokens must be followed
                 _LOG.exception("The tokens of the upstream cluster could not be read; the worker tries again")
             rest_s = begun_s + self._refresh_s - self._monotonic()
-            pause_s = max(pause_s, rest_s, PAUSE * self._reader.describe_s)
+            # One slow answer must not put off the proof until every login by token is refused.
+            pause_s = max(pause_s, rest_s, min(PAUSE * self._reader.describe_s, self._until_proof_s()))
 
     async def _look(self) -> None:
         """Look, and prove if that is due: a revocation does not wait for the proof."""
         has_looked = await self._reader.look()
-        is_due = self._proved_s is None or self._monotonic() - self._proved_s >= self._proof_due_s
-        if is_due or self._knowledge.unproved or not has_looked:
+        if self._until_proof_s() <= 0 or self._knowledge.unproved or not has_looked:
             await self._proofs.join()
+
+    def _until_proof_s(self) -> float:
+        """Return the time until a proof is due, in seconds; negative when it is late."""
+        return 0.0 if self._proved_s is None else self._proved_s + self._proof_due_s - self._monotonic()
 
     def _failing_s(self) -> float:
         """Return for how long the looks have failed, in seconds."""

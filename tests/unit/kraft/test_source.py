@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
 from kafka_dt.tokens.store import NEVER_MS
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
+from kafka_dt_protocol.wire.headers import RequestHeader
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 from tests.support.tokens.store_contract import new_token
 
@@ -79,6 +81,26 @@ async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedClu
         while loop_s() - begun < 2:
             assert source.staleness_ms() < 1_000
             await asyncio.sleep(0.02)
+
+
+async def test_an_answer_that_was_slow_once_does_not_make_what_is_known_too_old(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    """As when a broker collects garbage, or this process is frozen for a moment."""
+    describe, slow = cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN], [0.0, 0.9]
+
+    async def describe_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
+        await asyncio.sleep(slow.pop(0) if slow else 0)
+        answer: dict[str, Any] = describe(header, request)
+        return answer
+
+    cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = describe_slowly
+    async with following(cluster, cache, max_staleness_ms=3_000) as source:
+        begun = loop_s()
+        while loop_s() - begun < 8:
+            assert source.staleness_ms() < 3_000
+            await asyncio.sleep(0.02)
+    assert not slow
 
 
 async def test_a_change_of_this_worker_is_proved_soon(cluster: ScriptedCluster, cache: TokenCache) -> None:
