@@ -41,13 +41,12 @@ class ChainedFiles(FileSeries):
 
     def has_room(self, lines: Sequence[bytes]) -> bool:
         """Whether `write` can take lines."""
+        if self._file is None or self._chain.link is None:
+            return False
         size = _size(lines)
-        return (
-            self._file is not None
-            and self._chain.link is not None
-            and size <= self._file.room()
-            and self._file.size + size <= self._file_bytes
-        )
+        # As `_file_for` chooses a file: the first batch of one may be longer than a file may be.
+        fits = not self._file.size or self._file.size + size <= self._file_bytes
+        return fits and size <= self._file.room()
 
     def make_room(self, lines: Sequence[bytes]) -> None:
         """See that `write` can take lines: continue the chain, and write zeros."""

@@ -11,16 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from kafka_dt.audit import EventType, Outcome
 from kafka_dt.audit.chain import Chain
 from kafka_dt.audit.chained_files import ChainedFiles
-from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.audit.delivery import EventKind, SinkFailed
 from kafka_dt.audit.file_names import OPEN
 from kafka_dt.audit.files import FileRules
 from kafka_dt.audit.line_file import ZEROS
+from kafka_dt.audit.synced import SyncedDelivery
 from kafka_dt.audit.verification import verified
 from tests.support.nodes.audit import write_durably
 from tests.support.nodes.full_disk import files_of_at_most
 
+WITHIN_S = 5.0
 FIRST, SECOND, THIRD = (b'{"id":"x-%d"}\n' % number for number in (1, 2, 3))
 
 
@@ -76,12 +79,26 @@ def test_a_batch_has_room_if_its_file_has_zeros_for_it(rules: FileRules) -> None
     assert not sink.has_room([FIRST]), "there is no file yet"
     sink.make_room([FIRST])
     assert sink.has_room([FIRST])
-    assert not sink.has_room([b"x" * 1_000]), "the file would be too long"
+    assert sink.has_room([b"x" * 1_000]), "a batch that is longer by itself has a file of its own"
     write_durably(sink, [FIRST])
+    assert not sink.has_room([b"x" * 1_000]), "the file would be too long"
     write_durably(sink, [b'{"id":"%s"}\n' % (b"x" * 1_000)])
     write_durably(sink, [SECOND])
     sink.close()
     assert len(list(rules.directory.glob("*.jsonl"))) == 3
+
+
+async def test_a_batch_that_is_longer_than_a_file_may_be_is_written(rules: FileRules) -> None:
+    """Whatever a client can make the node write: else every other client would wait for it, for ever."""
+    delivery = SyncedDelivery(ChainedFiles(replace(rules, file_bytes=1_024), Chain()), buffer_bytes=1024 * 1024)
+    kind = EventKind(EventType.TOKEN_CREATED, Outcome.OK)
+    lines = [b'{"id":"x-%d","text":"%s"}\n' % (number, b"x" * 700) for number in range(1, 6)]
+    for line in lines:
+        delivery.put(line, kind)
+    delivery.start()
+    await delivery.close(WITHIN_S)
+    assert delivery.written == len(lines)
+    assert complete(rules.directory) == b"".join(lines)
 
 
 def test_what_a_full_disk_cuts_off_is_taken_back_and_written_again(tmp_path: Path, sink: ChainedFiles) -> None:
