@@ -16,6 +16,9 @@ A message about a token that is not known is kept, for an answer that is on its 
 shows whether the message is true. Then the token is hidden if the message says that it was deleted, and else it ends
 when the message says.
 
+A broker makes the HMAC of a token with its own secret key. So a token whose HMAC changes shows that the servers of the
+cluster have different keys, which nothing else tells: the log does.
+
 Limit: a worker remembers its last `REMEMBERED_DELETIONS`, as many messages that it has obeyed, and as many about tokens
 that it does not know.
 
@@ -26,6 +29,7 @@ Source: docs/decisions/0025-the-clusters-own-tokens.md.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -36,6 +40,8 @@ from kafka_dt.tokens.sharing import in_turns
 if TYPE_CHECKING:
     from kafka_dt.kraft.news.message import Revocation
     from kafka_dt.tokens import ChangeListener, KnownTokens
+
+_LOG = logging.getLogger(__name__)
 
 REMEMBERED_DELETIONS: Final = 10_000
 """Some minutes of as many as a cluster makes."""
@@ -138,11 +144,21 @@ class Knowledge:
             for token_id in batch:
                 if token_id not in self._changed:
                     self._listener(token_id, None)
+        other_hmac = ""
         async for batch in in_turns([*fresh, *settled]):
             for token_id in batch:
                 stored = self._believed(token_id, tokens.get(token_id))
                 if stored is not None and self._is_news(token_id, stored):
+                    held = self._cache.get(token_id)
+                    if held is not None and held.hmac != stored.hmac:
+                        other_hmac = token_id
                     self._listener(token_id, stored)
+        if other_hmac:
+            _LOG.warning(
+                "The upstream cluster tells another HMAC of delegation token %s than before, so clients that have it "
+                "are refused: set the same delegation.token.secret.key on all its brokers and controllers",
+                other_hmac,
+            )
 
     def _settle(self, asked_s: float) -> Sequence[str]:
         """Forget the changes that an answer is newer than; returns the ids of their tokens."""

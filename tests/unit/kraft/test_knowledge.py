@@ -149,6 +149,25 @@ Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=30, de
 TestKnowledge = Cluster.TestCase
 
 
+async def test_another_hmac_of_a_token_shows_that_the_servers_have_different_keys(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cache = TokenCache(None)
+    known = Knowledge(cache, lambda: 0.0)
+    known.on_change(cache.apply)
+    of_controller = StoredToken(TOKEN, hmac=b"of the controller's key")
+    await known.take({TOKEN.token_id: of_controller}, [TOKEN.token_id])
+    renewed = replace(of_controller, token=TOKEN.expiring_at(TOKEN.expiry_timestamp_ms + 1))
+    await known.take({TOKEN.token_id: renewed}, [TOKEN.token_id])
+    assert not caplog.records
+    of_broker = replace(renewed, hmac=b"of the broker's key")
+    await known.take({TOKEN.token_id: of_broker}, [TOKEN.token_id])
+    await known.take({TOKEN.token_id: of_broker}, [TOKEN.token_id])
+    (said,) = caplog.messages
+    assert TOKEN.token_id in said
+    assert "set the same delegation.token.secret.key on all its brokers and controllers" in said
+
+
 async def test_a_change_during_an_answer_hides_its_token_from_the_rest_of_it() -> None:
     cache = TokenCache(None)
     knowledge = Knowledge(cache, lambda: 5.0)
