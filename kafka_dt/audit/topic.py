@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -46,16 +47,24 @@ class EventTopic:
         timeout_seconds: how long brokers may take for an answer.
         arguments: of aiokafka's producer: the brokers, the login with its password, `acks` and so on. How large a batch
             is, is not among them: the lines are divided here.
+        ssl_context: gives the TLS context of each new producer, in the place of that in the arguments; it may block.
 
     Raises:
         AiokafkaMissing: the extra is not installed.
     """
 
-    def __init__(self, topic: str, timeout_seconds: float, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        timeout_seconds: float,
+        arguments: Mapping[str, Any],
+        ssl_context: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
         _aiokafka()
         self._topic = topic
         self._timeout_seconds = timeout_seconds
         self.arguments = {**arguments, "max_batch_size": BATCH_BYTES}
+        self._ssl_context = ssl_context
         self._loop: asyncio.AbstractEventLoop | None = None
         self._producer: Any = None
         self._turn = count()
@@ -114,7 +123,8 @@ class EventTopic:
 
     async def _started(self) -> Any:
         if self._producer is None:
-            self._producer = _aiokafka().AIOKafkaProducer(**self.arguments)
+            renewed = {} if self._ssl_context is None else {"ssl_context": self._ssl_context()}
+            self._producer = _aiokafka().AIOKafkaProducer(**self.arguments | renewed)
             await self._producer.start()
         return self._producer
 

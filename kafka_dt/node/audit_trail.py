@@ -8,8 +8,11 @@ Source: docs/audit.md.
 
 from __future__ import annotations
 
+import logging
 import os
+import ssl
 from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -28,7 +31,11 @@ from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
+from kafka_dt.log import ComposedText
 from kafka_dt.metrics.counts import FILES, TOPIC
+from kafka_dt.tls import ReloadingContext, TlsError, client_context
+
+_LOG = logging.getLogger(__name__)
 
 INSTANCE_BYTES: Final = 8
 _DIRECTORY_MODE: Final = 0o750
@@ -124,14 +131,16 @@ def event_topic(settings: AuditTopicSettings) -> EventTopic:
     try:
         client = ClientConfig.from_properties(settings.client)
         connection = producer_arguments(client)
-    except ClientConfigError as error:
+        followed = ReloadingContext(settings.client, client_context) if client.security_protocol.uses_tls else None
+    except (ClientConfigError, TlsError) as error:
         raise ConfigError(AUDIT_KAFKA_PREFIX + error.key, error.reason) from error
     arguments = {
         "acks": settings.acks if settings.acks == "all" else int(settings.acks),
         "compression_type": None if settings.compression_type == "none" else settings.compression_type,
     }
     try:
-        return EventTopic(settings.topic, client.request_timeout_ms / 1000, connection | arguments)
+        context = None if followed is None else partial(_context_of_now, followed)
+        return EventTopic(settings.topic, client.request_timeout_ms / 1000, connection | arguments, context)
     except AiokafkaMissing:
         raise ConfigError(
             f"{AUDIT_KAFKA_PREFIX}bootstrap.servers",
@@ -158,3 +167,14 @@ def _require_directory(files: AuditFileSettings) -> None:
         raise ConfigError(DIR, f"{files.directory} cannot be made: {error.strerror}") from None
     if not os.access(files.directory, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(DIR, f"{files.directory} cannot be written to")
+
+
+def _context_of_now(followed: ReloadingContext) -> ssl.SSLContext:
+    """Return the context for a new producer; with files that cannot be used it is the old one."""
+    try:
+        if followed.refresh():
+            _LOG.info("The certificates for the audit topic have been read again")
+    except TlsError as error:
+        reason = ComposedText(f"{AUDIT_KAFKA_PREFIX}{error.key}: {error.reason}")
+        _LOG.error("The certificates for the audit topic stay, the new ones cannot be used: %s", reason)
+    return followed.current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 
 from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.topic import BATCH_BYTES, EventTopic
 from kafka_dt.config import AuditSettings, ConfigError, audit_settings, from_properties
 from kafka_dt.node.audit_trail import AuditTrail, event_topic
+from kafka_dt.tls import server_context
+from tests.support.identity.tls_material import authority, leaf
 
 KAFKA = "kafka.dt.audit.kafka."
 TOPIC = {f"{KAFKA}bootstrap.servers": "k1:9092,k2:9092"}
@@ -66,6 +70,39 @@ async def test_a_trail_writes_what_its_recorder_is_told(tmp_path: Path) -> None:
     name, line = only_line(tmp_path)
     assert name == "audit-kdt1-3-19700101T000000Z-0.jsonl"
     assert (line["node"], line["id"], line["keys"]) == ("kdt1-3", "abababababababab-1", ["k"])
+
+
+async def test_a_topic_is_written_to_with_the_certificates_that_its_files_have_now(tmp_path: Path) -> None:
+    """The broker's certificate is of an authority that the trust store has only later; it then hangs up."""
+    authorities = authority("Old"), authority("New")
+    broker, trust = leaf("broker", authorities[1]), tmp_path / "trust.pem"
+    trust.write_text(authorities[0].certificate_pem)
+    greeted: list[bytes] = []
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greeted.append(await reader.read(4))
+        writer.close()
+
+    store = {"ssl.keystore.key": broker.key_pem(), "ssl.keystore.certificate.chain": broker.chain_pem}
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=server_context(store))
+    topic = producer(
+        {
+            f"{KAFKA}bootstrap.servers": f"127.0.0.1:{server.sockets[0].getsockname()[1]}",
+            f"{KAFKA}security.protocol": "SSL",
+            f"{KAFKA}ssl.truststore.location": str(trust),
+        }
+    )
+    async with server:
+        try:
+            for text, greetings in (("", 0), (authorities[1].certificate_pem, 1), ("broken", 2)):
+                if text:
+                    trust.write_text(text)
+                with pytest.raises(SinkFailed):
+                    await asyncio.to_thread(topic.write, [b"{}\n"])
+                assert len(greeted) >= greetings
+                assert greetings or not greeted
+        finally:
+            await asyncio.to_thread(topic.close)
 
 
 def test_a_topic_without_the_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
