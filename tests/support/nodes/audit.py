@@ -22,6 +22,7 @@ from kafka_dt.audit.chained_files import ChainedFiles
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.durability import Place
 from kafka_dt.audit.encoding import encode
+from kafka_dt.audit.line_file import whole_lines
 from kafka_dt.audit.recorder import Recorder
 from tests.support.processes.waiting import eventually
 
@@ -84,14 +85,13 @@ class AuditFolder:
         return {f"kafka.dt.audit.{key}": value for key, value in (own | others).items()}
 
     def text(self) -> str:
-        """Everything in the files, complete ones or not, without the zeros behind the lines of a durable one."""
+        """All whole lines of the files, complete ones or not: of an open one a node may be writing the last line."""
         files = [*self.path.glob("*.jsonl"), *self.path.glob("*.jsonl.open")]
-        return "".join(path.read_text("ascii").rstrip("\0") for path in sorted(files))
+        return b"".join(whole_lines(path.read_bytes()) for path in sorted(files)).decode("ascii")
 
     def events(self, **wanted: object) -> list[Event]:
         """The events so far that have these values, in the order in which each worker wrote them."""
-        lines = self.text().splitlines(keepends=True)
-        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        found = map(json.loads, self.text().splitlines())
         return [event for event in found if all(event.get(key) == value for key, value in wanted.items())]
 
     def wait_for(self, count: int = 1, **wanted: object) -> list[Event]:
