@@ -22,12 +22,12 @@ texts of `--help`.
 
 `kafka-dt --context NAME ...` chooses a context for one command ([use the commands](how-to/commands.md)).
 
-Commands that work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token revoke`, and those of
-`pipeline`) end with status 130 when Ctrl-C or SIGTERM interrupts them, after the work that is under way. Run the
-command again to do the rest. Their `--output json` has the same counts: `changed` (sealed, unsealed, ended),
-`unchanged` (already so, valid, not selected), `gone` (another process deleted the token meanwhile) and `failed`.
-`total` is the number of all tokens, done or not. `pipeline ingest` ends with status 130 in the same way. The other
-commands of `pipeline` end at once on Ctrl-C, with status 130 and a line that says how to go on; so do all of them while
+Ctrl-C ends a command with status 130 and a line on standard error; a node ends in order, with status 0. Commands that
+work on all tokens (`keys seal`, `keys unseal`, `keys verify`, `token revoke`, and those of `pipeline`) first complete
+what is under way, after SIGTERM as well. Run the command again to do the rest. Their `--output json` has the same
+counts: `changed` (sealed, unsealed, ended), `unchanged` (already so, valid, not selected), `gone` (another process
+deleted the token meanwhile) and `failed`. `total` is the number of all tokens, done or not. `pipeline ingest` ends in
+the same way. The other commands of `pipeline` end at once, with a line that says how to go on; so do all of them while
 Spark starts.
 """
 

@@ -5,8 +5,8 @@ group (`acl/`, `keys/`, `pipeline/`, `token/`, `upstream/`). Its module is impor
 `kafka-dt token` needs nothing of the server. Its help ends with an `example`. Commands share `options.py`, `output.py`
 and `progress.py`; for work on ZooKeeper with the settings of a node also `node_options.py` and `bulk_run.py`.
 
-Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130
-when work on all tokens was interrupted. An unforeseen error is a bug and shows its traceback.
+Exit status: 0; 1 when the operation was refused or failed, with one line on stderr; 2 for wrong usage; 130 after
+Ctrl-C. An unforeseen error is a bug and shows its traceback.
 
 Source: docs/command-line.md.
 """
@@ -62,6 +62,12 @@ _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C ended the command."""
+
+    exit_code = 130
+
+
 class SuggestingGroup(click.Group):
     """A group that says which of its commands was probably meant by one that there is not."""
 
@@ -104,6 +110,8 @@ class LazyGroup(SuggestingGroup):
         """Run the command that was named."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
         except ImportError as error:
             # Spark's own error about pyarrow has no name; its module identifies it.
             if (error.name or type(error).__module__).partition(".")[0] not in _SPARK:

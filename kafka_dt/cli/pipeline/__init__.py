@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from kafka_dt.cli import LazyGroup
+from kafka_dt.cli import Interrupted, LazyGroup
 
 _GOES_ON: Final = "run it again to go on"
 _WHAT_NOW: Final = {
@@ -28,26 +28,21 @@ _WHAT_NOW: Final = {
 """Command -> what holds after Ctrl-C."""
 
 
-class Interrupted(click.ClickException):
-    """Ctrl-C ended the command in the midst of its work."""
-
-    exit_code = 130
-
-
-class _InterruptibleGroup(LazyGroup):
-    """A group whose commands end with one line on Ctrl-C."""
+class _ExplainingGroup(LazyGroup):
+    """A group that says after Ctrl-C what holds now."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            what_now = _WHAT_NOW.get(ctx.invoked_subcommand or "")
-            raise Interrupted(f"interrupted; {what_now}" if what_now else "interrupted") from None
+        except Interrupted:
+            if what_now := _WHAT_NOW.get(ctx.invoked_subcommand or ""):
+                raise Interrupted(f"interrupted; {what_now}") from None
+            raise
 
 
 @click.group(
-    cls=_InterruptibleGroup,
+    cls=_ExplainingGroup,
     lazy_commands={
         "convert": "kafka_dt.cli.pipeline.convert:convert",
         "demo": "kafka_dt.cli.pipeline.demo:demo",

@@ -108,8 +108,8 @@ def test_ctrl_c_ends_it_without_a_traceback() -> None:
                 # Its first request is here, so it waits for the answer.
                 assert connection.recv(4)
                 stdout, stderr = interrupt(process)
-    assert process.returncode == 1
-    assert (stdout, stderr.strip()) == ("", "Aborted!")
+    assert process.returncode == 130
+    assert (stdout, stderr) == ("", "Error: interrupted\n")
 
 
 def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
