@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 _NAMED_GROUP: Final = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
-_SET: Final = r"\[\^?\]?(?:\\.|[^\\\]\[&]|&(?!&))*"
+# A set can be read in one way only: with two, each further set of a pattern would double the time.
+_SET: Final = r"\[(?:\^|(?!\^))(?:\]|(?!\]))(?:\\.|[^\\\]\[&]|&(?!&))*"
 _SET_OF_SETS: Final = re.compile(rf"(?:\\.|[^\\\[]|{_SET}\])*{_SET}(?:\[|&&)", re.DOTALL)
 
 
@@ -25,7 +26,10 @@ def compiled(java: str) -> re.Pattern[str]:
     """
     if _SET_OF_SETS.match(java):
         raise re.error("a set of characters in another one is not supported")
-    return re.compile(_NAMED_GROUP.sub("(?P<", java), re.ASCII)
+    try:
+        return re.compile(_NAMED_GROUP.sub("(?P<", java), re.ASCII)
+    except (ValueError, OverflowError) as error:  # Java's `(?u)`, which is against ASCII's letters; a huge number
+        raise re.error(str(error)) from None
 
 
 def replace_all(pattern: re.Pattern[str], text: str, replacement: Callable[[re.Match[str]], str]) -> str:

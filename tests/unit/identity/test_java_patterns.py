@@ -1,4 +1,5 @@
 import re
+import time
 
 import pytest
 
@@ -14,6 +15,18 @@ def test_sets_of_characters_that_python_reads_otherwise_are_an_error(java: str) 
 @pytest.mark.parametrize("java", [r"[a\[]", "[a&b]&&", r"\[&&", "[]&]", r"[^\]&]+[a]"])
 def test_brackets_and_ampersands_that_are_text_are_read(java: str) -> None:
     assert compiled(java).pattern == java
+
+
+def test_the_sets_of_a_long_pattern_are_told_apart_without_trying_all_ways_to_read_them() -> None:
+    begun = time.process_time()
+    compiled("OU=([^,]+)," * 20)
+    assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("java", ["(?u)CN=.*", "(?iu)CN=.*", "a{99999999999}"])
+def test_what_python_cannot_read_is_an_error_whatever_python_calls_it(java: str) -> None:
+    with pytest.raises(re.error):
+        compiled(java)
 
 
 def test_a_named_group_is_one_and_looking_behind_is_none() -> None:
