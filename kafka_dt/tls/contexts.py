@@ -148,11 +148,11 @@ class ReloadingContext:
         try:
             self.current, self.certificate_end_s = self._make(self._settings), _certificate_end_s(self._settings)
         except TlsError as error:
+            told, self._problem = self._problem, str(error)
             if _may_pass(error):
                 self._seen = None
-                if str(error) == self._problem:
+                if self._problem == told:
                     return False
-                self._problem = str(error)
             raise
         self._problem = ""
         return True

@@ -106,6 +106,20 @@ def test_files_that_could_not_be_read_without_a_free_descriptor_are_read_later(k
     assert not reloading.refresh()
 
 
+def test_a_file_that_is_not_there_is_told_again_after_another_error(key_store: Path) -> None:
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    key_store.unlink()
+    with pytest.raises(TlsError, match="No such file"):
+        reloading.refresh()
+    key_store.write_text("no store")
+    with pytest.raises(TlsError, match="no PKCS12 or PEM store"):
+        reloading.refresh()
+    key_store.unlink()
+    with pytest.raises(TlsError, match="No such file"):
+        reloading.refresh()
+    assert not reloading.refresh()
+
+
 def test_a_change_while_the_files_are_read_at_the_start_is_seen(key_store: Path) -> None:
     def slow(_settings: Mapping[str, str]) -> ssl.SSLContext:
         os.utime(key_store, ns=(1, 1))
