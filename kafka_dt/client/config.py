@@ -246,7 +246,7 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
 def _refuse_variables(properties: Mapping[str, str]) -> None:
     provided = providers(properties)
     for key, text in properties.items():
-        if reason := reason_against(text, provided, "the value itself"):
+        if key in client_keys() and (reason := reason_against(text, provided, "the value itself")):
             raise ClientConfigError(key, reason)
 
 

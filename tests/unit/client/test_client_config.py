@@ -177,6 +177,13 @@ def test_a_value_that_a_config_provider_has_is_an_error_and_no_password(key: str
     ClientConfig.from_properties(SERVER | {"config.providers": "other", key: value})
 
 
+def test_a_setting_of_another_program_may_have_the_value_of_a_config_provider(caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka's tools share the file, and kafka-dt does not read the setting."""
+    others = {"config.providers": "file", "schema.registry.ssl.key.password": "${file:/pw:u}"}
+    (unknown,) = warnings(caplog, others)
+    assert "schema.registry.ssl.key.password" in unknown
+
+
 def test_neither_a_value_nor_what_may_be_a_torn_line_is_shown(caplog: pytest.LogCaptureFixture) -> None:
     (torn, named) = warnings(caplog, {'"wonder";': "", "sasl.jaas.confg": "the secret"})
     assert "wonder" not in torn
