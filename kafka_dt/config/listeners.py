@@ -115,9 +115,9 @@ def listeners(settings: Settings, mechanisms: Mapping[str, MechanismDeclaration]
     Raises:
         ConfigError: naming the key whose value cannot be used, or that sets something for an unknown listener.
     """
-    if not settings.listeners:
-        raise ConfigError("listeners", "at least one is needed, such as SASL_PLAINTEXT://:9092")
     binds = _endpoints("listeners", settings.listeners)
+    if not binds:
+        raise ConfigError("listeners", "at least one is needed, such as SASL_PLAINTEXT://:9092")
     advertised = _endpoints("advertised.listeners", settings.advertised_listeners)
     for name in advertised:
         if name not in binds:

@@ -201,6 +201,7 @@ def test_a_plain_listener_has_no_tls() -> None:
     ("changes", "message"),
     [
         ({"listeners": ""}, "listeners: at least one is needed, such as SASL_PLAINTEXT://:9092"),
+        ({"listeners": " , "}, "listeners: at least one is needed, such as SASL_PLAINTEXT://:9092"),
         ({"listeners": "9092"}, "listeners: '9092' is not of the form NAME://host:port"),
         ({"listeners": "PLAINTEXT://:70000"}, "listeners: 'PLAINTEXT://:70000' is not of the form NAME://host:port"),
         ({"listeners": "A://:1"}, "listener.security.protocol.map: it says no security protocol for A"),
