@@ -1,9 +1,9 @@
 """Work on every token znode at once: seal, unseal, verify, expire, count; on a live system, beside running nodes.
 
 Read `engine.py` first: it reads the znodes of given names, has a task decide about each, and writes what was decided,
-guarded by the version that was read. `decisions.py` has the words that all files use. `opening.py` reads a znode for
-the tasks in `tasks.py`, `inventory.py` tells what is known of each token and counts them by key, and `writes.py` makes
-the changes in ZooKeeper at a rate.
+guarded by the version that was read unless a removal needs no guard. `decisions.py` has the words that all files use.
+`opening.py` reads a znode for the tasks in `tasks.py`, `inventory.py` tells what is known of each token and counts them
+by key, and `writes.py` makes the changes in ZooKeeper at a rate.
 
 Nothing here prints or asks, and nothing is kept of a token that is done: given a connection, names and a task, the
 engine serves a command as well as one partition of a larger job (`kafka_dt.pipeline.bulk`).

@@ -1,4 +1,4 @@
-"""Carry out guarded changes of many token znodes in one request, with or without change znodes, at a rate.
+"""Carry out changes of many token znodes in one request, with or without change znodes, at a rate.
 
 All changes of a batch go out in one `multi`. It happens wholly or not at all: if one znode has been changed meanwhile,
 each change is made by itself, and only that one fails. A change and its change znode stay together in either case.
@@ -93,7 +93,7 @@ class ZnodeChange:
 
     token_id: str
     operation: Operation
-    """Guarded by a version."""
+    """Guarded by a version, unless it deletes the znode whatever is in it."""
 
 
 class Writes:

@@ -61,9 +61,9 @@ class VersionConflict(Exception):
 class VersionedStore(TokenSource, KeyedTokens, Protocol):
     """A store that can compare and set: the contract of `store.py` holds for it, and this.
 
-    A write happens only if the stored version is the given one. If it differs, nothing is written and VersionConflict
-    is raised; the caller reads the new state. If the token is gone, the listener is told None and TokenNotFound is
-    raised. A write that is cut off before the answer raises StoreUnavailable: its outcome is unknown.
+    A write happens only if the stored version is the given one, where one is given. If it differs, nothing is written
+    and VersionConflict is raised; the caller reads the new state. If the token is gone, the listener is told None and
+    TokenNotFound is raised. A write that is cut off before the answer raises StoreUnavailable: its outcome is unknown.
     """
 
     async def create(self, token: Token) -> StoredToken:

@@ -1,14 +1,15 @@
 """The tokens of a cluster in ZooKeeper, as brokers keep them: `kafka_dt.tokens.guarded.VersionedStore` for production.
 
-A change is one `multi`: the token's znode, guarded by its version, and a change znode that tells brokers and other
-nodes of it. So both happen or neither, in one round trip, and many may be under way at once.
+A change is one `multi`: the token's znode, guarded by its version or deleted at any, and a change znode that tells
+brokers and other nodes of it. So both happen or neither, in one round trip, and many may be under way at once.
 
 Reports to the listener are made as answers arrive, in ZooKeeper's order; `token_reports` does it, also for what has to
 be opened first. The answer to a create does not tell its transaction, so its revision is 0 (nothing older exists);
 changes made here are not read again when their change znode comes by.
 
 When the connection breaks while a change is under way its outcome is unknown and StoreUnavailable says so. It is not
-tried again here. A caller may: a create makes another token, update and delete are guarded by the version.
+tried again here. A caller may: a create makes another token, an update is guarded by the version, and a token that is
+deleted stays so.
 
 Source: kafka.server.DelegationTokenManagerZk, kafka.zk.KafkaZkClient (setOrCreateDelegationToken).
 """
