@@ -210,6 +210,8 @@ def _pkcs12(store: _Store) -> pkcs12.PKCS12KeyAndCertificates:
         setting = store.key.replace(".location", ".password")
         reason = f"{setting} does not open it" if password else f"it needs {setting}"
         raise TlsError(store.key, f"no PKCS12 or PEM store that can be read, or {reason}") from None
+    except x509.InvalidVersion:
+        raise TlsError(store.key, "there is a certificate in it that cannot be read") from None
 
 
 def _chain(own: x509.Certificate, others: tuple[x509.Certificate, ...]) -> tuple[x509.Certificate, ...]:

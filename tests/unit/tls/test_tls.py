@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, pkcs12
 
 from kafka_dt.tls import TlsError, client_context, common_contexts, server_context
+from kafka_dt.tls.stores import read_trust
 from tests.support.identity.tls_material import Identity, authority, leaf
 
 PASSWORD = "store secret"
@@ -260,6 +261,24 @@ def test_a_trusted_certificate_that_cannot_be_used_is_named(
     store = tmp_path / "trust.pem"
     store.write_text(f"-----BEGIN CERTIFICATE-----\n{b64encode(trusted).decode()}\n-----END CERTIFICATE-----\n")
     with pytest.raises(TlsError, match="certificate in it") as caught:
+        make({"ssl.truststore.location": str(store)})
+    assert caught.value.key == "ssl.truststore.location"
+
+
+@pytest.mark.parametrize("make", [client_context, server_context])
+def test_a_certificate_of_an_unknown_version_in_a_pkcs12_store_is_named(
+    tmp_path: Path, make: Callable[[Mapping[str, str]], ssl.SSLContext]
+) -> None:
+    trusted = pkcs12.PKCS12Certificate(authority("CA").certificate, b"ca")
+    checked = pkcs12.serialize_java_truststore([trusted], NoEncryption())
+    # Without the checksum at its end, which is optional: SEQUENCE of the number 3 and of a SEQUENCE (RFC 7292, PFX).
+    body = checked[4 : 11 + int.from_bytes(checked[9:11])]
+    content = b"\x30\x82" + len(body).to_bytes(2) + body
+    store = tmp_path / "trust.p12"
+    store.write_bytes(content)
+    assert read_trust({"ssl.truststore.location": str(store)}) == (trusted.certificate,)
+    store.write_bytes(content.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x03"))
+    with pytest.raises(TlsError, match="there is a certificate in it that cannot be read") as caught:
         make({"ssl.truststore.location": str(store)})
     assert caught.value.key == "ssl.truststore.location"
 
