@@ -211,8 +211,14 @@ def _refuse_variable(key: str, text: str, provided: Collection[str]) -> None:
 
 def _refuse_acls_elsewhere(settings: Settings, zookeeper: str) -> None:
     """Refuse ACLs in a ZooKeeper of their own: a node would decide without them, against every Deny among them."""
-    if settings.authorizer_class_name and zookeeper not in {"", settings.zookeeper_connect}:
+    if settings.authorizer_class_name and zookeeper and _place(zookeeper) != _place(settings.zookeeper_connect):
         raise ConfigError(_ACLS_ELSEWHERE, "kafka-dt reads ACLs in the ZooKeeper of zookeeper.connect only")
+
+
+def _place(connect: str) -> tuple[frozenset[str], str]:
+    """Return the servers of a ZooKeeper, in no order, and the chroot."""
+    servers, _, chroot = connect.partition("/")
+    return frozenset(each.strip() for each in servers.split(",")) - {""}, chroot
 
 
 def _value(declared: Option, key: str, text: str) -> Any:

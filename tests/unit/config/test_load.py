@@ -210,6 +210,13 @@ def test_acls_in_a_zookeeper_of_their_own_are_an_error() -> None:
         from_properties(given | authorizer)
     assert from_properties(given).unknown == ()
     from_properties(given | authorizer | {"authorizer.zookeeper.url": " zk:2181/kafka"})
+    with pytest.raises(ConfigError, match=r"^authorizer\.zookeeper\.url"):
+        from_properties(given | authorizer | {"authorizer.zookeeper.url": "zk:2181,zk2:2181/kafka"})
+
+
+def test_the_servers_of_one_zookeeper_may_be_written_in_any_order() -> None:
+    given = {"zookeeper.connect": "zk1:2181, zk2:2181/kafka", "authorizer.zookeeper.url": "zk2:2181,zk1:2181,/kafka"}
+    from_properties(given | {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"})
 
 
 def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() -> None:
