@@ -309,6 +309,25 @@ def test_files_that_a_node_completes_and_removes_meanwhile_are_no_faults(
     assert not look(tmp_path).faults
 
 
+def test_a_file_that_a_node_removes_between_its_lines_and_its_digest_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(tmp_path)
+    for _ in range(2):
+        writer.file()
+    oldest = complete(tmp_path)[0]
+    read = Path.read_bytes
+
+    def read_slowly(path: Path) -> bytes:
+        if path == digest_path(oldest) and oldest.exists():
+            oldest.unlink()
+            path.unlink()
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_slowly)
+    assert look(tmp_path) == Series("audit-kdt1-0", files=1, lines=9, continues=True)
+
+
 def test_a_file_that_is_not_there_is_told(folder: Path) -> None:
     """A user who may write to the folder can leave a link to nothing."""
     (folder / "audit-kdt1-0-20261121T174416Z-7.jsonl").symlink_to(folder / "nothing")

@@ -272,6 +272,24 @@ async def test_a_login_hears_of_a_revocation_that_is_posted_while_it_hears_the_n
     assert workers[0].believes
 
 
+async def test_a_login_hears_the_news_again_if_meanwhile_more_is_posted_than_the_board_holds(
+    workers: list[Worker],
+) -> None:
+    workers[1].learns(TOKEN, TOKEN.expiring_at(400))
+    original = workers[0]._prove
+
+    async def overtaken(token_id: str | None) -> None:
+        await original(token_id)
+        if workers[0].asked == 1:
+            workers[1].learns(TOKEN, None)
+            for _ in range(SLOTS):
+                workers[1].learns(OTHER, None)
+
+    workers[0].revocations._prove = overtaken
+    assert await workers[0].revocations.hear(ID)
+    assert workers[0].asked == 2
+
+
 @pytest.mark.parametrize("silent", [True, False], ids=["no answer", "an error"])
 async def test_what_cannot_be_heard_is_not_taken_as_heard(
     workers: list[Worker], monkeypatch: pytest.MonkeyPatch, silent: bool
