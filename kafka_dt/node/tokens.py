@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
@@ -25,6 +26,8 @@ from kafka_dt.tokens import (
     TokenLimits,
     TokenManager,
 )
+
+_LOG = logging.getLogger(__name__)
 
 
 class WorkerTokens:
@@ -93,6 +96,19 @@ class WorkerTokens:
         """Return the ids of the secret keys, each with `current` or `previous`."""
         keys = self._keyring.keys if self._keyring else ()
         return {key.id: "previous" if number else "current" for number, key in enumerate(keys)}
+
+    def end_stale_sessions(self) -> None:
+        """End the sessions of the tokens that may have been revoked unnoticed, and log how many these were."""
+        if not self.manager.is_stale():
+            return
+        ended = self.sessions.end_if(self.manager.is_stale)
+        if ended:
+            _LOG.warning(
+                "Closed %d connection%s that logged in by token: the store cannot be asked which tokens were revoked "
+                "(kafka.dt.token.sessions.end.when.stale)",
+                ended,
+                "s"[: ended != 1],
+            )
 
     def _token(self, token_id: str) -> Token | None:
         held = self.cache.get(token_id)

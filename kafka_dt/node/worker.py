@@ -60,6 +60,8 @@ DEFAULT_BROKER_ID: Final = 1001
 """The first id that a broker generates for itself (`reserved.broker.max.id` + 1)."""
 LOOK_SECONDS: Final = 0.2
 """How often a worker looks which tokens the others have seen ending, whose sessions it then ends."""
+STALE_CHECK_SECONDS: Final = 0.5
+"""How often a worker looks whether it must end the sessions of tokens that may have been revoked unnoticed."""
 KEEP_UP_SECONDS: Final = 1.0
 FILE_CHECK_SECONDS: Final = 1.0
 """How often the files of certificates and secret keys are looked at."""
@@ -245,6 +247,8 @@ class Worker:
     def _begin_background_work(self) -> None:
         self._repeat(self._look_at_board, LOOK_SECONDS)
         self._repeat(self._tokens.revocations.keep_up, KEEP_UP_SECONDS)
+        if self._settings.token_sessions_end_when_stale:
+            self._repeat(self._end_stale_sessions, STALE_CHECK_SECONDS)
         self._repeat(self._ports.refresh_certificates, FILE_CHECK_SECONDS)
         self._repeat(self._stores.cluster.keep, KEEP_UP_SECONDS)
         if self._place.number == 0:
@@ -284,6 +288,9 @@ class Worker:
 
     async def _look_at_board(self) -> None:
         self._tokens.revocations.look()
+
+    async def _end_stale_sessions(self) -> None:
+        self._tokens.end_stale_sessions()
 
     @property
     def _recorder(self) -> Recorder | None:

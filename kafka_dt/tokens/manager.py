@@ -106,6 +106,13 @@ class TokenManager:
         """Return for how long changes may have gone unnoticed, in milliseconds; None where there are no tokens."""
         return self._source.staleness_ms() if self.enabled else None
 
+    def is_stale(self, token_id: str | None = None) -> bool:
+        """Whether what is known of a token, or of any token (None), is too old: a revocation may be missing.
+
+        Then `find` raises StoreUnavailable. False where there are no tokens.
+        """
+        return self.enabled and _too_stale_ms(self._source_for(token_id)) > 0
+
     async def start(self) -> None:
         """Fill the cache. Requests may come before it is done: what they need is read, or waited for.
 

@@ -28,8 +28,8 @@ from tests.chaos.token_load import logs_in
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
 from tests.support.nodes.node import SHA_256, Node, children, connected_ports, local_port, node_properties
 from tests.support.processes.process import hanging
-from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
+from tests.support.processes.waiting import eventually, on_this_machine
+from tests.support.protocol.raw import API_VERSIONS, EXPIRE, ConnectionClosed, LoginRefused, RawConnection, ms
 from tests.support.zookeeper.ensemble import Ensemble, Member
 
 SYNC_LIMIT = 16
@@ -57,12 +57,15 @@ async def healed(ensemble: Ensemble) -> AsyncIterator[Ensemble]:
 
 
 @contextlib.contextmanager
-def node_on(member: Member, folder: Path, *, workers: int, max_staleness_ms: int = MAX_STALENESS_MS) -> Iterator[Node]:
+def node_on(
+    member: Member, folder: Path, *, workers: int, max_staleness_ms: int = MAX_STALENESS_MS, **overrides: object
+) -> Iterator[Node]:
     properties = node_properties(
         f"{member.connect}/{folder.name}",
         zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS,
         kafka_dt_workers=workers,
         kafka_dt_zookeeper_max_staleness_ms=max_staleness_ms,
+        **overrides,
     )
     with Node(folder / "node", properties) as node:
         yield node
@@ -186,6 +189,52 @@ async def test_a_node_that_was_frozen_accepts_no_token_before_it_has_heard_what_
                 assert not any([await logs_in(node, token) for token in revoked])
 
 
+async def test_a_node_on_an_isolated_follower_ends_the_sessions_of_tokens_if_that_is_wanted(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    follower = (await asyncio.to_thread(healed.followers))[0]
+    with node_on(follower, tmp_path, workers=2, kafka_dt_token_sessions_end_when_stale=True) as node:
+        (token,) = await created(node)
+        with (
+            node.on_every_worker(lambda: node.connect_by_token(token)) as sessions,
+            node.on_every_worker(lambda: node.connect(user="alice")) as users,
+        ):
+            for _ in range(3):
+                await asyncio.sleep(MAX_STALENESS_MS / 1000)  # the node proves its knowledge meanwhile
+                assert all(map(_answers, sessions.values()))
+            healed.partition(follower)
+            cut_s = time.monotonic()
+            within_s = MAX_STALENESS_MS / 1000 + 1
+            ended = await asyncio.gather(
+                *(asyncio.to_thread(each.closed, on_this_machine(within_s)) for each in sessions.values())
+            )
+            assert all(ended), f"{time.monotonic() - cut_s:.1f} s after the cut"
+            assert not await logs_in(node, token)
+            assert all(map(_answers, users.values()))
+            await asyncio.to_thread(healed.heal)
+            await asyncio.to_thread(eventually, lambda: asyncio.run(logs_in(node, token)), WITHIN_S)
+        assert node.log().count("Closed 1 connection that logged in by token") == 2, "one line of each worker"
+
+
+async def test_a_worker_that_was_frozen_ends_the_sessions_of_tokens_if_that_is_wanted(
+    healed: Ensemble, tmp_path: Path
+) -> None:
+    member = healed.members[0]
+    with node_on(member, tmp_path, workers=2, kafka_dt_token_sessions_end_when_stale=True) as node:
+        (token,) = await created(node)
+        with (
+            node.on_every_worker(lambda: node.connect_by_token(token)) as sessions,
+            node.on_every_worker(lambda: node.connect(user="alice")) as users,
+        ):
+            frozen_worker, other = sessions
+            with hanging(frozen_worker):
+                await asyncio.sleep(MAX_STALENESS_MS / 1000)  # the gap itself
+                healed.cut_clients(member)
+            assert await asyncio.to_thread(sessions[frozen_worker].closed, on_this_machine(1))
+            assert await asyncio.to_thread(sessions[other].closed, on_this_machine(MAX_STALENESS_MS / 1000 + 1))
+            assert all(map(_answers, users.values()))
+
+
 @pytest.mark.soak
 async def test_a_node_that_was_frozen_goes_on_with_the_first_login(healed: Ensemble, tmp_path: Path) -> None:
     with node_on(healed.members[0], tmp_path, workers=1) as node:
@@ -299,6 +348,11 @@ def _on(node: Node, member: Member) -> list[int]:
 def _expired(connection: RawConnection, token: DelegationToken) -> bool:
     answer = connection.ask(EXPIRE, 2, hmac=token.hmac, expiry_time_period=ms(-1))
     return bool(answer.error_code.value == 0)
+
+
+def _answers(connection: RawConnection) -> bool:
+    """Whether a connection that has logged in is served."""
+    return bool(connection.ask(API_VERSIONS, 0).error_code.value == 0)
 
 
 def _accepted(connection: RawConnection, token: DelegationToken) -> bool:

@@ -16,6 +16,7 @@ from kafka_dt.client.errors import (
     TokenRequestNotAllowed,
 )
 from kafka_dt.config import SecurityProtocol
+from kafka_dt.node.worker import STALE_CHECK_SECONDS
 from kafka_dt.server.listeners import listener
 from tests.integration.zookeeper_nodes import eventually
 from tests.support.brokers.broker import USERS
@@ -98,6 +99,37 @@ async def test_a_node_that_is_cut_off_from_its_store_stops_accepting_tokens() ->
         assert not await logs_in(node, made)
         node.tokens.connected = True
         assert await logs_in(node, made)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_node_that_is_cut_off_ends_the_sessions_of_tokens_if_that_is_wanted(
+    caplog: pytest.LogCaptureFixture, ends: bool
+) -> None:
+    properties = {"kafka_dt_zookeeper_max_staleness_ms": 1_000, "kafka_dt_token_sessions_end_when_stale": ends}
+    async with node_on(MemoryCluster(), **properties) as node, client(node) as alice:
+        made = await alice.create()
+        async with token_client(node, made) as one, token_client(node, made) as other:
+            for holder in (one, other):
+                await refused_as_a_token_login(holder)
+            # The node proves its knowledge again and again, which takes longer than one of its looks.
+            for _ in range(20):
+                await node.tokens.prove()
+                await asyncio.sleep(0.1)
+            assert node.has_session_of(made.token_id)
+
+            node.tokens.connected = False
+            await eventually(lambda: node.tokens.staleness_ms() > 1_000)
+            if ends:
+                assert await eventually(lambda: not node.has_session_of(made.token_id)) < on_this_machine(1)
+            else:
+                await asyncio.sleep(2 * STALE_CHECK_SECONDS)
+                assert node.has_session_of(made.token_id)
+        await alice.describe([])  # a connection that logged in by a password goes on
+        assert not await logs_in(node, made)
+        node.tokens.connected = True
+        assert await logs_in(node, made)
+    lines = [each.getMessage() for each in caplog.records if "Closed" in each.getMessage()]
+    assert [line.partition(":")[0] for line in lines] == ["Closed 2 connections that logged in by token"] * ends
 
 
 async def test_workers_hear_of_a_revocation_by_a_proof() -> None:

@@ -113,9 +113,11 @@ class GatewayOptions:
     upstream_max_staleness_ms: int = option(
         "kafka.dt.upstream.max.staleness.ms",
         30000,
-        "The longest time for which a node may accept a revoked token of the cluster (`kafka.dt.token.store` has "
-        "`upstream`), also when the node is cut off from the cluster, or its broker from the controllers. A worker "
-        "that has not proved for this long that it knows all revocations refuses every login by such a token.",
+        "The longest time for which a node may accept logins by a revoked token of the cluster "
+        "(`kafka.dt.token.store` has `upstream`), also when the node is cut off from the cluster, or its broker from "
+        "the controllers. A worker that has not proved for this long that it knows all revocations refuses every login "
+        "by such a token. Connections that have logged in before stay open, unless "
+        "`kafka.dt.token.sessions.end.when.stale` is set; `connections.max.reauth.ms` bounds that.",
         minimum=3000,
         kind=Kind.LONG,
     )

@@ -151,3 +151,12 @@ class TokenOptions:
         "Whether a SCRAM login counts as a login by token without `tokenauth=true`, if its user name is a live token "
         "id and not a SCRAM user. librdkafka, aiokafka, kafka-python and sarama cannot send `tokenauth=true`.",
     )
+    token_sessions_end_when_stale: bool = option(
+        "kafka.dt.token.sessions.end.when.stale",
+        False,
+        "Whether a worker that refuses every login by token because it cannot know which tokens were revoked "
+        "(`kafka.dt.zookeeper.max.staleness.ms`, `kafka.dt.upstream.max.staleness.ms`) also closes, within a second, "
+        "the connections that have logged in by token before. With the tokens of two stores it closes those of the "
+        "tokens whose store is away. Clients log in again as soon as the worker can ask the store. `false`: these "
+        "connections stay open, and an outage of the store does not stop clients that work.",
+    )

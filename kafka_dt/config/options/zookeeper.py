@@ -86,8 +86,9 @@ class ZooKeeperOptions:
         "The longest time for which a node may accept logins by a revoked token of ZooKeeper, also when the node is "
         "cut off from it, is connected to a member that is cut off from the others, or was frozen. A worker that has "
         "not proved for this long that it knows all revocations refuses every login by such a token. Connections that "
-        "have logged in before stay open; `connections.max.reauth.ms` bounds that. Each proof is a write to "
-        "ZooKeeper; a worker makes three in this period.",
+        "have logged in before stay open, unless `kafka.dt.token.sessions.end.when.stale` is set; "
+        "`connections.max.reauth.ms` bounds that. Each proof is a write to ZooKeeper; a worker makes three in this "
+        "period.",
         minimum=1000,
         kind=Kind.LONG,
     )

@@ -145,14 +145,19 @@ class ClientConnection(asyncio.Protocol):
 
     def revoke(self) -> None:
         """Close the connection: its token was revoked or has expired."""
-        self._intake.revoked()
         if not self.closing:
-            self.authenticator.revoked()
             _LOG.info(
                 "Closing the connection of %s: its token was revoked or has expired",
                 self._client(),
                 extra=self.about("connection-close", reason="its token was revoked or has expired"),
             )
+        self.end_session()
+
+    def end_session(self) -> None:
+        """Close the connection as `revoke` does; the caller logs why."""
+        self._intake.revoked()
+        if not self.closing:
+            self.authenticator.revoked()
             self.close()
 
     def login_overdue(self) -> None:

@@ -5,6 +5,8 @@ earlier ends them then, unless it is renewed in between. A token that just reach
 an idle connection stays, and its next request closes it, unless it logs in again. A gateway closes it at the expiry
 (`end_on_expiry`), because an upstream connection belongs to each of its sessions.
 
+A node that cannot know any more which tokens were revoked ends their sessions by `end_if`, if it is set to do so.
+
 Source: docs/architecture.md#revocation-is-bounded.
 """
 
@@ -22,6 +24,9 @@ class Session(Protocol):
 
     def revoke(self) -> None:
         """Close the connection: its token was revoked or has expired."""
+
+    def end_session(self) -> None:
+        """Close the connection as `revoke` does; the caller logs why."""
 
     def end_session_at(self, when_ms: int) -> None:
         """Let the session end at an instant, milliseconds since the epoch, unless its lifetime ends before."""
@@ -74,6 +79,15 @@ class Sessions:
         for session in self._by_token.get(token_id, ()):
             session.end_session_at(end_ms)
 
+    def end_if(self, condition: Callable[[str], bool]) -> int:
+        """End the sessions of each token whose id fulfils a condition, and return how many these were."""
+        ended = 0
+        for token_id in [token_id for token_id in self._by_token if condition(token_id)]:
+            for session in self._taken_out(token_id):
+                session.end_session()
+                ended += 1
+        return ended
+
     def _end_later(self, token_id: str, end_ms: int) -> None:
         self._stop_timer(token_id)
         # A millisecond later, for in that of its end a token has not ended.
@@ -97,6 +111,10 @@ class Sessions:
             timer.cancel()
 
     def _revoke(self, token_id: str) -> None:
-        self._stop_timer(token_id)
-        for session in self._by_token.pop(token_id, set()):
+        for session in self._taken_out(token_id):
             session.revoke()
+
+    def _taken_out(self, token_id: str) -> set[Session]:
+        """Return the sessions of a token, which are to end, and forget them."""
+        self._stop_timer(token_id)
+        return self._by_token.pop(token_id, set())

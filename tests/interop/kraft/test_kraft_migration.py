@@ -238,6 +238,41 @@ def test_without_the_cluster_old_tokens_go_on_and_the_clusters_stop_after_the_bo
         assert not logs_in(node, revoked)
 
 
+@pytest.fixture(scope="module")
+def ending(
+    old_tokens: list[DelegationToken],
+    zookeeper: EmbeddedZooKeeper,
+    cluster: KraftCluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Gateway]:
+    """A node that ends the sessions of the tokens whose store is away."""
+    assert old_tokens
+    settings = both_stores("zookeeper,upstream", zookeeper, cluster) | {"kafka.dt.token.sessions.end.when.stale": True}
+    with ExitStack() as stack:
+        node = started(stack, cluster, tmp_path_factory, "ending", **settings)
+        yield node
+    node.check_log()
+
+
+@pytest.mark.parametrize("away", ["zookeeper", "cluster"])
+def test_the_sessions_of_tokens_whose_store_is_away_end_and_no_others(
+    ending: Gateway, old_tokens: list[DelegationToken], zookeeper: EmbeddedZooKeeper, cluster: KraftCluster, away: str
+) -> None:
+    old, new = old_tokens[4], ending.make_token("alice")
+    hung = zookeeper.server_pid if away == "zookeeper" else cluster.brokers[1].process.pid
+    with (
+        forwarding_everywhere([ending], old) as of_old,
+        forwarding_everywhere([ending], new) as of_new,
+        ending.connect(user="alice") as by_password,
+        hanging(hung),
+    ):
+        going, staying = (of_old, of_new) if away == "zookeeper" else (of_new, of_old)
+        deadline = time.monotonic() + on_this_machine(STALENESS_MS / 1000 + 1)
+        assert all(each.closed(max(0.1, deadline - time.monotonic())) for each in going)
+        assert not any(each.closed(2 / len(staying)) for each in [*staying, by_password])
+    eventually(lambda: logs_in(ending, old) and logs_in(ending, new), BACK_WITHIN_S)
+
+
 def refuses(node: Gateway, made: DelegationToken) -> bool:
     """Whether a node refuses to renew a token for now."""
     try:

@@ -296,6 +296,15 @@ async def test_a_revoked_token_ends_both_sides_though_the_client_does_not_read()
     assert shell.transport.aborted
 
 
+async def test_sessions_that_end_because_the_node_is_cut_off_end_on_both_sides() -> None:
+    shell = logged_in()
+    shell.send(request(JOIN_GROUP, 1))
+    upstream = await shell.upstream()
+    assert shell.sessions.end_if(lambda _: True) == 1
+    assert upstream.aborted
+    await until(lambda: not shell.opened)
+
+
 async def test_a_revoked_token_leaves_a_client_that_reads_what_it_was_sent() -> None:
     shell = logged_in(high_water=1000)
     shell.transport.lingers = True

@@ -218,8 +218,12 @@ async def test_while_cut_off_known_tokens_are_found_and_described_until_they_are
     assert node.manager.find(token_id) == created
     assert await node.manager.lookup(token_id) == created
     assert await node.describe(ALICE, None, nothing_more) == [created]
+    assert not node.manager.is_stale()
+    assert not node.manager.is_stale(token_id)
 
     node.store.stale_ms += 1
+    assert node.manager.is_stale()
+    assert node.manager.is_stale(token_id)
     with pytest.raises(StoreUnavailable):
         node.manager.find(token_id)
     with pytest.raises(StoreUnavailable):

@@ -204,12 +204,15 @@ async def test_a_store_that_is_away_stops_its_own_tokens_after_its_own_bound_and
     cut_off(node, away)
     assert node.logs_in(served)
     assert node.logs_in(stopped), "what is known is not too old yet"
+    assert not node.manager.is_stale()
     assert not node.manager.can_ask(stopped.token.token_id)
     assert node.manager.can_ask(served.token.token_id)
 
     make_stale(node, away)
     for made in (served, stopped):
         assert node.logs_in(made) is (made is served)
+        assert node.manager.is_stale(made.token.token_id) is (made is stopped)
+    assert node.manager.is_stale()
     assert await node.manager.lookup(served.token.token_id) == served
     with pytest.raises(StoreUnavailable):
         await node.manager.lookup(stopped.token.token_id)

@@ -26,10 +26,14 @@ TOKEN = Token(
 @dataclass(eq=False)
 class RecordedSession:
     revoked: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
     ends: list[int] = field(default_factory=list)
 
     def revoke(self) -> None:
         self.revoked.set()
+
+    def end_session(self) -> None:
+        self.closed = True
 
     def end_session_at(self, when_ms: int) -> None:
         self.ends.append(when_ms)
@@ -129,6 +133,18 @@ async def test_the_max_timestamp_ends_a_session_where_it_comes_first() -> None:
     session = world.session()
     world.change(replace(TOKEN, expiry_timestamp_ms=START + 500_000, max_timestamp_ms=START + 30_000))
     assert session.ends == [START + 30_000]
+
+
+async def test_sessions_of_tokens_that_are_too_stale_end_and_no_others() -> None:
+    world = World(end_on_expiry=True)
+    ending, staying = [world.session(), world.session()], world.session("another")
+    assert world.sessions.end_if(lambda token_id: token_id == TOKEN.token_id) == 2
+    assert all(session.closed for session in ending)
+    assert not staying.closed
+    assert not world.sessions._timers
+    assert world.sessions.end_if(lambda token_id: token_id == TOKEN.token_id) == 0
+    world.change(None)
+    assert not any(session.revoked.is_set() for session in ending)
 
 
 async def test_a_session_that_has_ended_hears_no_more() -> None:
