@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_dt.tokens import Keyring
 from kafka_dt.tokens.errors import StoreUnavailable
 from kafka_dt.zookeeper.connection.handler import Answer
-from kafka_dt.zookeeper.connection.operations import Stat
+from kafka_dt.zookeeper.connection.operations import Create, SetData, Stat
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
+from kafka_dt.zookeeper.sealing.token_codec import Decoded, TokenCodec
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.integration.zookeeper_nodes import caught_up, client_of, eventually, node_of, settings
 from tests.support.processes.process import hanging
 from tests.support.processes.tcp_gate import TcpGate
 from tests.support.processes.waiting import on_this_machine
 from tests.support.tokens.store_contract import new_token
 from tests.support.zookeeper.server import child_zookeeper
+from tests.support.zookeeper.token_codecs import CURRENT, codec_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from kafka_dt.tokens import Token
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
     from tests.integration.zookeeper_nodes import Node
 
+KEYRING = Keyring(CURRENT)
+THREADS = ThreadPoolExecutor(2, thread_name_prefix="session")
 SHORT_SESSION_MS = 3000
 """Short, and longer than a machine stands still: a session that ends by itself is another test."""
 
@@ -134,6 +143,116 @@ async def test_an_expired_session_is_replaced_and_everything_compared(zookeeper_
         later = new_token()
         await other.store.create(later)
         assert await eventually(lambda: node.token(later.token_id) == later) < on_this_machine(1)
+
+
+class HeldCodec(TokenCodec):
+    """Opens sealed tokens while `opens` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(KEYRING, seal=True, executor=THREADS, random_bytes=secrets.token_bytes)
+        self.opens = asyncio.Event()
+        self.opens.set()
+
+    async def decode(self, token_id: str, data: bytes) -> Decoded:
+        await self.opens.wait()
+        return await super().decode(token_id, data)
+
+
+class Resealed:
+    """A node that has lost its session, and two of whose tokens were sealed again meanwhile, which none announces."""
+
+    def __init__(self, node: Node, other: Node, codec: HeldCodec, gate: TcpGate) -> None:
+        self.node = node
+        self.other = other
+        self.codec = codec
+        self.tokens = [new_token() for _ in range(3)]
+        self._gate = gate
+
+    async def lose_session(self) -> None:
+        for token in self.tokens:
+            await self.other.store.create(token)
+        await eventually(lambda: len(self.node.states) == len(self.tokens))
+        await _mark(self.node.client)
+        session_id = self.node.client.session_id
+        self._gate.shut()
+        await eventually(lambda: not self.node.store.connected)
+        self.codec.opens.clear()
+        for token in self.tokens[:2]:
+            await self.other.client.multi([await self.sealed(token)])
+        await _session_ended(self.other.client, session_id)
+
+    async def sealed(self, token: Token) -> SetData:
+        """Seal a token that has not been written since it was created."""
+        return SetData(TokenZnode.path(token.token_id), await codec_of(KEYRING, seal=True).encode(token), 0)
+
+    async def come_back(self) -> float:
+        """Let the node have a new session; the time from which it can prove that it knows everything."""
+        self._gate.open()
+        await eventually(lambda: self.node.store.connected)
+        return time.monotonic()
+
+    def has_proved_since(self, begun: float) -> bool:
+        return self.node.store.staleness_ms() < (time.monotonic() - begun) * 1000
+
+    def revision(self, number: int) -> int:
+        stored = self.node.states[self.tokens[number].token_id]
+        assert stored is not None
+        return stored.revision or 0
+
+
+@pytest.fixture
+async def resealed(zookeeper_connect: str, gate: TcpGate) -> AsyncIterator[Resealed]:
+    codec = HeldCodec()
+    async with (
+        node_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS), codec=codec) as node,
+        node_of(settings(zookeeper_connect), codec=codec_of(KEYRING, seal=True)) as other,
+    ):
+        yield Resealed(node, other, codec, gate)
+        codec.opens.set()
+
+
+async def test_a_new_session_need_not_open_again_what_was_only_sealed_again_before_it_is_proved(
+    resealed: Resealed,
+) -> None:
+    node, tokens = resealed.node, resealed.tokens
+    await resealed.lose_session()
+    revision = resealed.revision(0)
+    await resealed.other.store.delete(tokens[1].token_id, None)
+    begun = await resealed.come_back()
+    await eventually(lambda: resealed.has_proved_since(begun))
+    assert node.states[tokens[1].token_id] is None, "the deletion is known"
+    assert node.token(tokens[0].token_id) == tokens[0]
+    assert resealed.revision(0) == revision, "it has not been opened"
+    resealed.codec.opens.set()
+    await eventually(lambda: resealed.revision(0) > revision)
+    assert node.states[tokens[1].token_id] is None
+
+
+async def test_a_new_session_is_proved_when_the_changes_that_it_missed_are_opened(resealed: Resealed) -> None:
+    await resealed.lose_session()
+    changed = resealed.tokens[2].expiring_at(1)
+    await resealed.other.store.update(changed, 0)
+    begun = await resealed.come_back()
+    await asyncio.sleep(1)
+    assert not resealed.has_proved_since(begun)
+    resealed.codec.opens.set()
+    await eventually(lambda: resealed.has_proved_since(begun))
+    assert resealed.node.token(changed.token_id) == changed
+
+
+async def test_a_new_session_that_missed_changes_is_proved_when_everything_is_compared(resealed: Resealed) -> None:
+    await resealed.lose_session()
+    changed, client = resealed.tokens[2].expiring_at(1), resealed.other.client
+    announcement = Create(TokenChangeZnode.PREFIX, TokenChangeZnode.encode(changed.token_id), sequence=True)
+    _, announced = await client.multi([await resealed.sealed(changed), announcement])
+    assert isinstance(announced, str)
+    await client.delete(f"{TokenChangeZnode.PARENT}/{announced.rpartition('/')[2]}")  # it has been purged
+    begun = await resealed.come_back()
+    await asyncio.sleep(1)
+    assert not resealed.has_proved_since(begun)
+    resealed.codec.opens.set()
+    await eventually(lambda: resealed.has_proved_since(begun))
+    assert resealed.node.token(changed.token_id) == changed
 
 
 async def test_a_change_under_way_when_the_connection_breaks_has_an_unknown_outcome_and_is_heard_of(

@@ -18,7 +18,7 @@ from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.errors import NoNode
+from kafka_dt.zookeeper.errors import NoNode, ZooKeeperConnectionLost
 from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.changes import ChangeFollower, PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
@@ -409,6 +409,39 @@ async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_
             assert wait.__name__.encode() in read
         await follower.start()
         await eventually(lambda: len(read) > 10)
+        await follower.close()
+
+
+async def test_what_is_compared_beside_the_proofs_is_tried_until_it_succeeds(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as client:
+        comparisons = 0
+
+        async def compare() -> None:
+            nonlocal comparisons
+            comparisons += 1
+            if comparisons == 2:
+                raise ZooKeeperConnectionLost("the test breaks it", sent=True)
+
+        async def read_changed(changes: Collection[bytes]) -> None:
+            del changes
+
+        staleness = Staleness(NO_PROOF_MS)
+        follower = ChangeFollower(
+            client,
+            CHANGES,
+            TokenChangeZnode.PREFIX,
+            read_changed=read_changed,
+            compare=compare,
+            now_ms=now_ms,
+            staleness=staleness,
+        )
+        await client.ensure_path(CHANGES)
+        await follower.catch_up()
+        assert comparisons == 1
+        assert follower._place is not None
+        follower._place = (follower._place[0], None)  # as if this were a new session
+        await follower.prove()
+        await eventually(lambda: comparisons == 3)
         await follower.close()
 
 

@@ -7,7 +7,9 @@ there and is not was purged before we came: then everything is compared, as also
 parent was made anew.
 
 With a `Staleness` it also proves, as often as that asks for it, that it has missed nothing: it looks behind a write
-that needs a quorum, which no server that is cut off from the others can answer (`client.barrier`).
+that needs a quorum, which no server that is cut off from the others can answer (`client.barrier`). Then a new session
+reads the changes that it has missed, if none of them is gone, and everything is compared beside the proofs. That finds
+what is written without a change znode, such as tokens that were sealed again, and may take longer than proofs can wait.
 
 `ChangePurger` removes what no node needs any more. A node removes its own change znodes after a minute, or earlier when
 there are very many: a broker reads all of them again at each change. It removes those of other processes after 15
@@ -96,6 +98,8 @@ class ChangeFollower:
         self._proofs_asked = self._proofs_answered = 0
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._comparison_due = False
+        self._comparing: asyncio.Task[None] | None = None
         client.add_listener(self._connection_changed)
 
     async def start(self) -> None:
@@ -108,6 +112,7 @@ class ChangeFollower:
     async def close(self) -> None:
         """Stop following and purging."""
         await _ended(self._task)
+        await _ended(self._comparing)
         await self._purger.close()
 
     async def catch_up(self) -> None:
@@ -225,15 +230,37 @@ class ChangeFollower:
 
     async def _report_new(self, place: tuple[int, int | None], made: int) -> None:
         """Report the changes before number `made`, by reading them or by comparing everything."""
-        first = self._next if place == self._place else None
+        is_continued = place == self._place
+        if self._staleness is not None and self._place is not None:
+            is_continued = place[0] == self._place[0]  # the numbers go on in a new session
+        first = self._next if is_continued else None
         following = made if first is None else first + (made - first) % NUMBERS
         if first is None:
             self._own.clear()  # they may be numbers below another parent, and hide changes of others below this one
         if first is None or not await self._read(range(first, following)):
             _LOG.info("reading everything that is announced below %s", self._parent)
             await self._compare()
+        elif place != self._place:
+            self._compare_beside()
         self._next, self._place = following, place
         self._own = {number for number in self._own if (number - following) % NUMBERS < NUMBERS // 2}
+
+    def _compare_beside(self) -> None:
+        """Compare everything, while changes are reported and proved."""
+        self._comparison_due = True
+        if self._comparing is None or self._comparing.done():
+            self._comparing = asyncio.create_task(self._compare_until_done())
+
+    async def _compare_until_done(self) -> None:
+        while self._comparison_due:
+            self._comparison_due = False
+            try:
+                await self._compare()
+            except Exception as error:  # noqa: BLE001 - whatever it is: it must not end the comparing
+                self._comparison_due = True
+                if not isinstance(error, ZooKeeperConnectionLost):
+                    _LOG.exception("cannot read everything that is announced below %s, trying again", self._parent)
+                await asyncio.sleep(RETRY_S)
 
     async def _read(self, numbers: range) -> bool:
         """Read changes and their subjects; False if one of them is gone."""
