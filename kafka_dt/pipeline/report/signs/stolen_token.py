@@ -10,7 +10,8 @@ library and client id, never by address alone. A use is a sign in one of these c
   that came to such networks before travels, and is left out.
 - *another program in another place*: the zone, the library and the kind of client id are all new to an owner that has
   used tokens for `known_for`, and fewer than `move_together` moved there on the same day. The token need not have a
-  history, and the usual use need not go on. An owner that came to another zone so before travels.
+  history, and the usual use need not go on. An owner that came to another zone so before travels. Of this case and the
+  one before, the first day (`history`) is told: what goes on comes with each further token of the owner.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
@@ -153,10 +154,16 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     case = F.when(is_new("software", "wide_since") | is_new("client", "wide_since"), F.lit(ALONE)).when(
         is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
     )
-    counts = F.when(case == ALONE, F.col("wide_counts")).otherwise(F.col("zone_counts"))
+
+    def of_place(name: str) -> Column:
+        return F.when(case == ALONE, F.col(f"wide_{name}")).otherwise(F.col(f"zone_{name}"))
+
     what = ("who", "wide", "zone", "software", "client")
-    strange = rows.select(*what, case.alias("case"), counts.alias("counts")).where(F.col("case").isNotNull()).distinct()
-    return seen.usage.where(F.col("token_id").isNotNull()).join(seen.work("strange", strange), [*what])
+    told = (case.alias("case"), of_place("counts").alias("counts"), of_place("since").alias("since"))
+    strange = rows.select(*what, *told).where(F.col("case").isNotNull()).distinct()
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(seen.work("strange", strange), [*what])
+    # What goes on for longer comes with each new token of the owner; the first ones have told of it.
+    return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
 
 
 def _lonely(clients: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
