@@ -8,7 +8,9 @@
 An answer about 100,000 tokens has 15 MB, and few of the tokens have changed since the last one. A broker lists them in
 the order of a hash table: the others follow each other as before, in other places. So the answer is kept in pieces, the
 bytes of some tokens each. A piece that comes next in the new answer is the same tokens. Where none does, tokens are
-decoded one by one until a later piece begins.
+decoded one by one until a later piece begins. They become pieces, too, and small pieces that follow each other become
+one. Two of them have more than `PIECE` tokens together, so there are at most two for each `PIECE` tokens, however long
+a node runs.
 
 Limit: when the broker's table has grown, and perhaps at another broker, the order is another one, and all are decoded.
 
@@ -43,6 +45,10 @@ class Piece:
     content: bytes = field(repr=False)
     """Has their HMACs."""
     tokens: Mapping[str, StoredToken]
+
+    def joined(self, later: Piece) -> Piece:
+        """Return it with the piece that comes next in the answer."""
+        return Piece(self.content + later.content, {**self.tokens, **later.tokens})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +129,21 @@ class _Answer:
 
     def _take(self, piece: Piece) -> None:
         self._cut()
-        self.pieces.append(piece)
+        self._add(piece)
         self._begun = self._offset = self._offset + len(piece.content)
         self._left -= len(piece.tokens)
 
     def _cut(self) -> None:
         """Make a piece of what has been decoded."""
         if self._decoded:
-            self.pieces.append(Piece(self._body[self._begun : self._offset], self._decoded))
+            self._add(Piece(self._body[self._begun : self._offset], self._decoded))
             self._begun, self._decoded = self._offset, {}
+
+    def _add(self, piece: Piece) -> None:
+        if self.pieces and len(self.pieces[-1].tokens) + len(piece.tokens) <= PIECE:
+            self.pieces[-1] = self.pieces[-1].joined(piece)
+        else:
+            self.pieces.append(piece)
 
     def _token(self) -> tuple[StoredToken, int]:
         # The cluster limits how many renewers a token has, by the bytes of a record. Otherwise the token of one user,

@@ -108,8 +108,29 @@ def test_a_listing_has_what_the_answer_has_whatever_has_changed(
         part = {"gone": [], "changed": [replace(tokens[place], renewers=())], "new": [new_token(), tokens[place]]}
         tokens = [*tokens[:place], *part.get(kind, [tokens[place]]), *tokens[place + 1 :]]
         listing, _ = read(tokens, listing)
+        assert len(listing.pieces) <= most_pieces(len(tokens))
+        assert read(tokens, listing) == (listing, set())
     if in_another_order:
-        read(tokens[::-1], listing)
+        listing, _ = read(tokens[::-1], listing)
+        assert len(listing.pieces) <= most_pieces(len(tokens))
+
+
+def test_the_pieces_stay_few_however_often_all_tokens_are_replaced() -> None:
+    """Each piece costs each look something, also a look without news."""
+    chance = random.Random(7)  # noqa: S311
+    tokens, listing = TOKENS[: 4 * PIECE], FIRST
+    for _ in range(4):
+        for old in chance.sample(tokens, len(tokens)):
+            tokens.remove(old)
+            tokens.insert(chance.randrange(len(tokens)), new_token())
+            if chance.random() < 0.25:
+                listing, _ = read(tokens, listing)
+    assert len(listing.pieces) <= most_pieces(len(tokens))
+
+
+def most_pieces(tokens: int) -> int:
+    """Two pieces that follow each other have more tokens than one may have."""
+    return 2 * tokens // (PIECE + 1) + 1
 
 
 def test_an_error_of_the_future_is_an_error() -> None:
