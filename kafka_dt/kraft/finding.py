@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kafka_dt.tokens import Principal
+
+SAME_KEY: Final = "set the same delegation.token.secret.key on all brokers and controllers"
+"""The remedy where tokens are switched off at a server, or servers have different keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from kafka_dt.client.token_client import OWNER_VERSION
 from kafka_dt.clock import now_ms
 from kafka_dt.config.gateway import IDENTITY_MECHANISM
 from kafka_dt.kraft import requests
-from kafka_dt.kraft.finding import Finding, allow
+from kafka_dt.kraft.finding import SAME_KEY, Finding, allow
 from kafka_dt.tokens import NewToken, Principal
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl.text import printable
@@ -159,8 +159,7 @@ async def tokens_on(connection: Connection) -> Finding:
     point = "delegation tokens"
     answer = await connection.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=())
     if answer.error_code is ErrorCode.delegation_token_auth_disabled:
-        remedy = "set the same delegation.token.secret.key on all brokers and controllers"
-        return Finding(point, f"delegation tokens are switched off at {connection.server}", remedy)
+        return Finding(point, f"delegation tokens are switched off at {connection.server}", SAME_KEY)
     if answer.error_code is ErrorCode.delegation_token_request_not_allowed:
         remedy = "log in as a user, by kafka.dt.gateway.upstream.sasl.jaas.config"
         return Finding(point, "the gateway's login may not ask for tokens", remedy)

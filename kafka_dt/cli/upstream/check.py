@@ -127,7 +127,7 @@ async def _examine_store(
     mechanism, news_topic = ScramMechanism(identity_mechanism(settings)), settings.upstream_news_topic
     findings = [*await examine(connection, client, gateway, mechanism, creates=creates)]
     if is_fit(findings):
-        findings += await examine_brokers(connection, client, mechanism)
+        findings += await examine_brokers(connection, client, mechanism, gateway)
     if news_topic:
         findings.append(await examine_topic(connection, news_topic, gateway))
     return findings
@@ -142,7 +142,7 @@ async def _examine_logins(
         mechanism = ScramMechanism(identity_mechanism(settings))
         findings += await examine_for_logins(connection, client, mechanism)
         if is_fit(findings):
-            findings += await examine_brokers(connection, client, mechanism)
+            findings += await examine_brokers(connection, client, mechanism, gateway_principal(client))
     return findings
 
 

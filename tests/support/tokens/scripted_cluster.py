@@ -195,9 +195,11 @@ class ScriptedCluster:
             ),
         }
 
-    def _describe(self, header: RequestHeader, _: Any) -> dict[str, Any]:
+    def _describe(self, header: RequestHeader, request: Any) -> dict[str, Any]:
         entry = element_type(ASKED[ApiKey.DESCRIBE_DELEGATION_TOKEN].response[header.api_version], "tokens")
         renewer = element_type(entry, "renewers")
+        owners = request and request.owners
+        wanted = owners and [Principal(each.principal_type, each.principal_name) for each in owners]
         tokens = tuple(
             entry(
                 principal_type=held.token.owner.type,
@@ -212,5 +214,6 @@ class ScriptedCluster:
                 renewers=tuple(renewer(principal_type=p.type, principal_name=p.name) for p in held.token.renewers),
             )
             for held in self.described.values()
+            if owners is None or held.token.owner in wanted
         )
         return {"error_code": self.describe_error, "tokens": tokens if not self.describe_error else ()}

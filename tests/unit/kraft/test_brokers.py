@@ -14,10 +14,12 @@ from kafka_dt.kraft import brokers
 from kafka_dt.kraft.brokers import examine_brokers
 from kafka_dt.kraft.finding import Finding
 from kafka_dt.kraft.node import session
+from kafka_dt.tokens import DelegationToken, Principal, Token
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism
 from tests.support.processes.ports import free_ports
-from tests.support.tokens.scripted_cluster import ScriptedCluster
+from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
+from tests.support.tokens.store_contract import new_token
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ async def examined(cluster: ScriptedCluster) -> Sequence[Finding]:
     )
     asking = session(config)
     try:
-        return await examine_brokers(await asking.ready(), config, ScramMechanism.SHA_512)
+        return await examine_brokers(await asking.ready(), config, ScramMechanism.SHA_512, GATEWAY)
     finally:
         await asking.close()
 
@@ -95,6 +97,59 @@ async def test_a_problem_with_one_broker_is_a_warning_that_names_it(
     assert second.server.address in finding.problem
     assert problem in finding.problem
     assert remedy in finding.remedy
+
+
+def describe(token: Token, hmac: bytes, *clusters: ScriptedCluster) -> None:
+    for each in clusters:
+        each.described[token.token_id] = DelegationToken(token, hmac)
+
+
+async def test_brokers_with_the_same_key_tell_the_same_hmac_of_a_token(
+    bootstrap: ScriptedCluster, second: ScriptedCluster
+) -> None:
+    describe(new_token(), b"one", bootstrap, second)
+    assert await examined(bootstrap) == [Finding("each broker"), Finding("secret keys of the brokers")]
+
+
+async def test_brokers_that_tell_different_hmacs_of_a_token_have_different_keys(
+    bootstrap: ScriptedCluster, second: ScriptedCluster
+) -> None:
+    token = new_token()
+    describe(token, b"secret-of-one-key", bootstrap)
+    describe(token, b"secret-of-another", second)
+    _, finding = await examined(bootstrap)
+    assert not finding.needed
+    assert f"different HMACs of delegation token {token.token_id} (broker ids: 1; 2)" in finding.problem
+    assert finding.remedy == "set the same delegation.token.secret.key on all brokers and controllers"
+    assert "secret-of" not in repr(finding)
+
+
+async def test_keys_are_not_compared_without_a_token_that_two_brokers_have(
+    bootstrap: ScriptedCluster, second: ScriptedCluster
+) -> None:
+    describe(new_token(), b"one", bootstrap)
+    describe(new_token(), b"two", second)
+    assert await examined(bootstrap) == [Finding("each broker")]
+
+
+async def test_each_broker_is_asked_about_the_owner_with_the_fewest_tokens_alone(
+    bootstrap: ScriptedCluster, second: ScriptedCluster
+) -> None:
+    asked = second.server.record(ApiKey.DESCRIBE_DELEGATION_TOKEN)
+    carol = Principal.user("carol")
+    for token in (new_token(), new_token(), new_token(owner=carol)):
+        describe(token, b"one", bootstrap, second)
+    assert len(await examined(bootstrap)) == 2
+    assert [[each.principal_name for each in owners] for owners in (request.owners for request in asked)] == [
+        [],
+        ["carol"],
+    ]
+
+
+async def test_brokers_before_kafka_3_3_are_not_compared(bootstrap: ScriptedCluster, second: ScriptedCluster) -> None:
+    second.server.versions[ApiKey.DESCRIBE_DELEGATION_TOKEN] = (0, 2)
+    describe(new_token(), b"one", bootstrap, second)
+    assert await examined(bootstrap) == [Finding("each broker")]
 
 
 async def test_a_broker_that_is_out_of_reach_is_told(bootstrap: ScriptedCluster) -> None:
