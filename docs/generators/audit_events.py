@@ -301,9 +301,15 @@ status is 3: no node in strict mode wrote these files, or they were altered. If 
 | `new-chain` | The node did not find the file before this one when it started: the files had been moved away. |
 | `no-chain` | The file begins with lines that no node in strict mode wrote. |
 | `no-digest` | A complete file has no digest, or one that cannot be read or is that of another file. |
-| `not-signed` | The key did not sign the digest. |
+| `not-signed` | The digest names no key that was given, or that key did not sign it. |
 | `no-event` | A line is no event. |
 | `lost` | The node could not write some events, for example to a full buffer. The text has their ids. |
+
+**To change the signing key,** make a new one, name it in `kafka.dt.audit.log.signing.key` and restart the node. Keep
+the old public key as long as files that it signed are there, and give both (`--public-key audit.pub --public-key
+audit-before.pub`). Each digest names its key (`key`: the first 16 hex digits of the SHA-256 of the public key's 32
+bytes), and no other key verifies it. The old private key can still sign: destroy it. If a stranger may have it, leave
+its public key out, and compare the files that it signed with your copies of them.
 
 What the chain cannot show: the removal of the newest files, the removal of the oldest ones (retention removes those
 too), and a change of the file that the node still writes, if the chain is made anew as well. Keep

@@ -130,7 +130,9 @@ class ReadDigest:
             raise DigestUnreadable(str(error)) from error
 
     def is_signed_by(self, key: Ed25519PublicKey) -> bool:
-        """Whether a key has signed it."""
+        """Whether it names a key, and that key has signed it."""
+        if self.key != key_id(key):
+            return False
         try:
             key.verify(self._signature, self._signed)
         except InvalidSignature:

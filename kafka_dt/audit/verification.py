@@ -1,6 +1,6 @@
 """Look whether audit files are as the node wrote them: find lines that were altered, removed or reordered.
 
-    for series in verified(directory, key):
+    for series in verified(directory, keys):
         series.faults
 
 The files of one worker are a series. Each batch of lines carries the hash of the batch before it, and each complete
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -59,7 +59,7 @@ class FaultKind(StrEnum):
     NO_DIGEST = "no-digest"
     """A complete file has no digest, or one that cannot be read or is another file's."""
     NOT_SIGNED = "not-signed"
-    """The digest has no signature of the key."""
+    """The digest has no signature of the key that it names, or that key was not given."""
     NO_EVENT = "no-event"
     """A line is no event."""
     LOST = "lost"
@@ -102,29 +102,29 @@ class _Before:
     """The number of the last event of each start of a worker."""
 
 
-def verified(directory: Path, key: Ed25519PublicKey | None = None) -> Iterator[Series]:
+def verified(directory: Path, keys: Collection[Ed25519PublicKey] = ()) -> Iterator[Series]:
     """Look at the files of each worker, in turn, also while nodes write to the folder.
 
     Args:
         directory: the folder with the files.
-        key: verifies the digests; without one signatures are not looked at.
+        keys: verify the digests, each those that name it; without one signatures are not looked at.
 
     Raises:
         OSError: a file cannot be read.
     """
     for worker in dict.fromkeys(name.series for name in files_in(directory)):
-        yield _verified(directory, worker, key)
+        yield _verified(directory, worker, keys)
 
 
-def _verified(directory: Path, worker: str, key: Ed25519PublicKey | None) -> Series:
+def _verified(directory: Path, worker: str, keys: Collection[Ed25519PublicKey]) -> Series:
     """Look at the files of one worker, again if its node has completed or removed some meanwhile."""
     for _ in range(LOOKS - 1):
         names = _names(directory, worker)
         with suppress(FileNotFoundError):
-            series = _SeriesLook(directory, worker, key).look(names)
+            series = _SeriesLook(directory, worker, keys).look(names)
             if not series.faults or names == _names(directory, worker):
                 return series
-    return _SeriesLook(directory, worker, key).look(_names(directory, worker))
+    return _SeriesLook(directory, worker, keys).look(_names(directory, worker))
 
 
 def _names(directory: Path, worker: str) -> list[FileName]:
@@ -166,10 +166,10 @@ def _begins_without_hash(path: Path) -> bool:
 class _SeriesLook:
     """The look at one series."""
 
-    def __init__(self, directory: Path, worker: str, key: Ed25519PublicKey | None) -> None:
+    def __init__(self, directory: Path, worker: str, keys: Collection[Ed25519PublicKey]) -> None:
         self._directory = directory
         self._series = Series(worker)
-        self._key = key
+        self._keys = keys
         self._before = _Before()
 
     def look(self, names: Iterable[FileName]) -> Series:
@@ -232,8 +232,8 @@ class _SeriesLook:
         except DigestUnreadable as error:
             self._fault(FaultKind.NO_DIGEST, path.name, f"its digest cannot be read: {error}")
             return False
-        if self._key is not None and not found.is_signed_by(self._key):
-            self._fault(FaultKind.NOT_SIGNED, path.name, "its digest is not signed by this key")
+        if self._keys and not any(found.is_signed_by(key) for key in self._keys):
+            self._fault(FaultKind.NOT_SIGNED, path.name, "its digest is not signed by a key that was given")
         if found.digest.file != path.name:
             self._fault(FaultKind.NO_DIGEST, path.name, f"its digest is that of {found.digest.file}")
             return False

@@ -52,25 +52,26 @@ def audit() -> None:
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR")
 @click.option(
     "--public-key",
-    "key_file",
+    "key_files",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The public key (Ed25519, PEM) of kafka.dt.audit.log.signing.key. Without it the command does not look at "
-    "signatures.",
+    help="The public key (Ed25519, PEM) of kafka.dt.audit.log.signing.key. May be given several times, also for keys "
+    "of before. Without it the command does not look at signatures.",
 )
 @output_option()
-def verify(*, directory: Path, key_file: Path | None, output: Output) -> None:
+def verify(*, directory: Path, key_files: tuple[Path, ...], output: Output) -> None:
     """Find lines of audit files that were altered or removed.
 
     The command also finds lines that were cut or moved. DIR holds the files of nodes with kafka.dt.audit.mode=strict.
     The exit status is 1 if a file has a fault. It is 3 if nothing in DIR shows that a node in strict mode wrote it; but
     with --public-key such files have faults.
     """
-    found = list(verified(directory, None if key_file is None else _public_key(key_file)))
+    found = list(verified(directory, [_public_key(each) for each in key_files]))
     if not found:
         raise click.ClickException(f"{directory} has no audit files (audit-<node>-<worker>-<start>-<n>.jsonl)")
     faults = sum(len(series.faults) for series in found)
-    can_verify = not faults or key_file is not None or shows_strict_mode(directory)
+    can_verify = not faults or bool(key_files) or shows_strict_mode(directory)
     if output is Output.JSON:
         write_json([asdict(series) for series in found], indent=2)
     elif can_verify:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_dt.audit.chain import START, Chain, link_in
+from kafka_dt.audit.chain import START, Chain, key_id, link_in
 from kafka_dt.audit.chained_files import PATIENCE_SECONDS, ChainedFiles
 from kafka_dt.audit.delivery import SinkFailed
 from kafka_dt.audit.file_names import OPEN, digest_path
@@ -26,7 +27,15 @@ PER_BATCH = 3
 class Writer:
     """Writes the files of one worker, some batches a file."""
 
-    def __init__(self, directory: Path, *, instance: str = "aa", worker: int = 0, now_ms: int = NOW) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        instance: str = "aa",
+        worker: int = 0,
+        now_ms: int = NOW,
+        key: Ed25519PrivateKey | None = KEY,
+    ) -> None:
         self.seconds = 100.0
         self.clock_ms = now_ms
         self._instance = instance
@@ -41,7 +50,7 @@ class Writer:
             now_ms=lambda: self.clock_ms + int((self.seconds - 100) * 1000),
             monotonic=lambda: self.seconds,
         )
-        self.sink = ChainedFiles(rules, Chain(KEY))
+        self.sink = ChainedFiles(rules, Chain(key))
         self.sink.open()
 
     def batch(self, lines: int = PER_BATCH) -> None:
@@ -62,8 +71,8 @@ class Writer:
         self.sink.tend()
 
 
-def look(directory: Path, key: Ed25519PrivateKey = KEY) -> Series:
-    (series,) = verified(directory, key.public_key())
+def look(directory: Path, *keys: Ed25519PrivateKey) -> Series:
+    (series,) = verified(directory, [key.public_key() for key in keys or (KEY,)])
     return series
 
 
@@ -203,6 +212,28 @@ def test_a_chain_that_somebody_made_anew_is_not_signed(tmp_path: Path) -> None:
     digest = digest_path(path)
     digest.write_bytes(digest.read_bytes().replace(b'"lines":9', b'"lines":8'))
     assert FaultKind.NOT_SIGNED in kinds(forged)
+
+
+def test_each_digest_is_judged_by_the_key_that_it_names_when_the_signing_key_was_changed(tmp_path: Path) -> None:
+    new = Ed25519PrivateKey.generate()
+    Writer(tmp_path).file()
+    Writer(tmp_path, instance="bb", now_ms=NOW + 60_000, key=new).file()
+    assert look(tmp_path, KEY, new) == look(tmp_path, new, KEY) == Series("audit-kdt1-0", files=2, lines=18)
+
+    first, second = complete(tmp_path)
+    assert [(fault.kind, fault.file) for fault in look(tmp_path, KEY).faults] == [(FaultKind.NOT_SIGNED, second.name)]
+    assert [(fault.kind, fault.file) for fault in look(tmp_path, new).faults] == [(FaultKind.NOT_SIGNED, first.name)]
+
+
+def test_a_digest_that_names_another_key_than_the_one_that_signed_it_is_not_signed(tmp_path: Path) -> None:
+    other = Ed25519PrivateKey.generate()
+    Writer(tmp_path).file()
+    (path,) = complete(tmp_path)
+    line, _, _ = digest_path(path).read_bytes().partition(b"\n")
+    for named in (key_id(other.public_key()), ["x"], None):
+        changed = json.dumps(json.loads(line) | {"key": named}).encode() + b"\n"
+        digest_path(path).write_bytes(changed + base64.b64encode(KEY.sign(changed)) + b"\n")
+        assert {fault.kind for fault in look(tmp_path, KEY, other).faults} == {FaultKind.NOT_SIGNED}
 
 
 def test_events_that_the_node_could_not_write_are_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from kafka_dt.audit.chain import START, FileDigest, chained
+from kafka_dt.audit.chain import START, FileDigest, chained, last_link
 from kafka_dt.audit.file_names import digest_path
 from kafka_dt.cli import main
 
@@ -54,6 +54,21 @@ def test_with_a_public_key_files_without_a_trace_of_strict_mode_are_faults(folde
     key.write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     done = verify(folder, "--public-key", str(key))
     assert (done.exit_code, done.stderr) == (1, f"Error: 4 faults in {folder}\n")
+
+
+def test_the_public_key_may_be_given_for_each_key_that_has_signed(tmp_path: Path) -> None:
+    folder, files = tmp_path / "audit", list[str]()
+    folder.mkdir()
+    content = b""
+    for name in (FIRST, SECOND):
+        key, file = Ed25519PrivateKey.generate(), tmp_path / f"{name}.pub"
+        file.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        files += ["--public-key", str(file)]
+        content = chained([b'{"id":"aa-%d"}\n' % len(files)], last_link(content))
+        (folder / name).write_bytes(content)
+        digest_path(folder / name).write_bytes(FileDigest.of(name, content).signed(key))
+    assert verify(folder, *files, "--output", "json").stdout.count("not-signed") == 0
+    assert verify(folder, *files[:2], "--output", "json").stdout.count("not-signed") == 1
 
 
 def test_one_digest_or_one_hash_makes_all_other_files_faults(folder: Path) -> None:
