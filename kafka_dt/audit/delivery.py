@@ -215,9 +215,12 @@ class Delivery(ABC):
 
     def _abandon(self, batch: Sequence[Waiting]) -> None:
         """Count lines, and all that wait, as lost."""
-        for each in (*batch, *self._lines):
-            self._abandoned[each.kind] += 1
+        self._count_lost(batch)
         self._lines.clear()
+
+    def _count_lost(self, batch: Sequence[Waiting]) -> None:
+        for each in (*batch, *self._lines.copy()):
+            self._abandoned[each.kind] += 1
 
     def _works(self) -> None:
         """Take note that the sink works."""
@@ -256,7 +259,9 @@ class Delivery(ABC):
             return due
         return REPORT_SECONDS if due is None else min(due, REPORT_SECONDS)
 
-    def _not_taken_in_time(self) -> None:
+    def _not_taken_in_time(self, batch: Sequence[Waiting]) -> None:
+        """Count a batch that the sink may still take, and all that wait, as lost at the end."""
+        self._count_lost(batch)
         left = self._put_lines - self.written
         _LOG.warning("%s did not take the last audit events in time; lost: up to %d", self._name, left)
 

@@ -117,9 +117,9 @@ class SyncedDelivery(Delivery):
         self._interrupt()
         done, _ = await asyncio.wait({self._task}, timeout=timeout_seconds)
         if not done:
-            self._not_taken_in_time()
             self._task.cancel()
             await asyncio.wait({self._task})
+            self._not_taken_in_time(self._batch)
 
     # The task
 

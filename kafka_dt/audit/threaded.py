@@ -77,6 +77,7 @@ class ThreadedDelivery(Delivery):
         self._come = threading.Event()
         self._hurry = threading.Event()
         self._closing = threading.Event()
+        self._batch: Sequence[Waiting] = ()  # what the sink has been offered
         self._thread = threading.Thread(target=self._run, name=f"audit to {sink.name}", daemon=True)
 
     def start(self) -> None:
@@ -96,7 +97,7 @@ class ThreadedDelivery(Delivery):
             return
         self._thread.join(timeout_seconds)
         if self._thread.is_alive():
-            self._not_taken_in_time()
+            self._not_taken_in_time(self._batch)
 
     def _wake(self) -> None:
         if not self._come.is_set():
@@ -134,14 +135,17 @@ class ThreadedDelivery(Delivery):
         """Deliver the queued lines, however long it takes; give up only when closing."""
         while count and (batch := self._take(count)):
             count -= len(batch)
+            self._batch = batch
             while (written := self._write(batch)) < len(batch):
                 self._done(batch[:written])
                 del batch[:written]
                 if self._closing.is_set():
+                    self._batch = ()
                     self._abandon(batch)
                     return
                 self._report()
                 self._closing.wait(self._retry_seconds)
+            self._batch = ()
             self._done(batch)
 
     def _write(self, batch: Sequence[Waiting]) -> int:

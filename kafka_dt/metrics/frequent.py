@@ -1,7 +1,7 @@
 """Events that are so frequent that a worker counts each in a plain number of its own.
 
     counts.frequent.connections += 1        # for each event
-    counts.take_over()                      # every second: adds them to the numbers of the node
+    counts.take_over()                      # every second, and at the end: adds them to the numbers of the node
 
 To count an event in the memory of the node takes a microsecond where nothing of it is in the processor's cache, as
 between two system calls. That would be one or two percent of the cheapest login.

@@ -4,6 +4,7 @@
     sampling.start()
     await sampling.sample()         # publishes the gauges; call it every SAMPLE_SECONDS
     await sampling.count_tokens()   # returns when it is time to count them again
+    sampling.hand_over()            # at the end, when nothing is counted any more
 
 A sample takes some tens of microseconds. The tokens are counted in batches, so that requests have their turns, and with
 pauses that leave a thousandth of the worker's time for it, however many tokens there are.
@@ -100,6 +101,14 @@ class Sampling:
         """Measure no more."""
         self._lag.stop()
 
+    def hand_over(self) -> None:
+        """Add what others have counted since the last sample to the numbers of the node."""
+        self._counts.take_over()
+        self._take_over_audit()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        before_s, self._cpu_s = self._cpu_s, usage.ru_utime + usage.ru_stime
+        self._counts.cpu_seconds.increase(self._cpu_s - before_s)
+
     async def sample(self) -> None:
         """Publish the gauges, and take over what others have counted."""
         self._publish()
@@ -122,11 +131,7 @@ class Sampling:
 
     def _publish(self) -> None:
         self._memory.publish(self._number, self._gauges())
-        self._counts.take_over()
-        self._take_over_audit()
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        before_s, self._cpu_s = self._cpu_s, usage.ru_utime + usage.ru_stime
-        self._counts.cpu_seconds.increase(self._cpu_s - before_s)
+        self.hand_over()
 
     def _batches(self) -> Iterator[list[str]]:
         ids = iter(self._tokens.cache.copied_ids())

@@ -203,6 +203,8 @@ class Worker:
             parts.callback(self._executor.shutdown, cancel_futures=True)
             if self._spans is not None:
                 parts.push_async_callback(self._spans.close)
+            if self._sampling is not None:
+                parts.callback(self._sampling.hand_over)  # also of the events that are lost at the end
             if self._audit is not None:
                 parts.push_async_callback(self._audit.close)
             parts.push_async_callback(self._stores.cluster.close)

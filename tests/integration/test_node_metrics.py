@@ -196,6 +196,44 @@ def test_the_sums_of_a_node_do_not_go_back_when_a_worker_is_killed_and_its_gauge
     growth.reaches(20)
 
 
+def restart(node: Node, endpoint: MetricsEndpoint) -> None:
+    """End a worker as a restart of it does, and wait for its successor."""
+    before, workers = endpoint.value("kafka_dt_worker_restarts_total") or 0.0, node.workers()
+    os.kill(workers[0], signal.SIGTERM)
+    eventually(lambda: endpoint.value("kafka_dt_worker_restarts_total") == before + 1, WITHIN_S)
+    eventually(lambda: len(endpoint.series("kafka_dt_staleness_seconds")) == len(workers), WITHIN_S)
+
+
+def test_a_worker_that_ends_by_itself_hands_over_what_it_has_counted_last(
+    node: Node, endpoint: MetricsEndpoint
+) -> None:
+    logins = Growth(endpoint, "kafka_dt_logins_total", mechanism="PLAIN", result="ok")
+    connections = Growth(endpoint, "kafka_dt_connections_total")
+    written = Growth(endpoint, "kafka_dt_audit_events_total", type="login", outcome="ok", sink="files")
+    for _ in range(3):
+        for _ in range(20):
+            node.connect(user="alice").close()
+        restart(node, endpoint)
+    logins.reaches(60)
+    connections.reaches(60)
+    written.reaches(60)
+
+
+def test_audit_events_that_a_worker_loses_while_it_ends_are_counted(zookeeper_address: str, tmp_path: Path) -> None:
+    nowhere = {
+        "kafka.dt.audit.kafka.topic": "audit",
+        "kafka.dt.audit.kafka.bootstrap.servers": f"127.0.0.1:{free_ports(1)}",
+    }
+    properties = node_properties(make_chroot(zookeeper_address, "losing")) | {"kafka.dt.workers": 1} | nowhere
+    own = MetricsEndpoint(free_ports(1))
+    with Node(tmp_path, properties | metrics_properties(own.port)) as running:
+        for _ in range(20):
+            running.connect(user="alice").close()
+        restart(running, own)
+        lost = {"type": "login", "outcome": "ok", "sink": "topic"}
+        eventually(lambda: own.value("kafka_dt_audit_events_lost_total", **lost) == 20, WITHIN_S)
+
+
 def test_the_process_that_serves_metrics_may_die_and_comes_back_with_the_same_numbers(
     node: Node, endpoint: MetricsEndpoint
 ) -> None:

@@ -195,8 +195,10 @@ async def test_the_end_waits_for_a_sink_that_hangs_no_longer_than_told(
     delivery.start()
     delivery.put(b"1\n", CHANGE)
     await until(lambda: "make_room" in sink.events)
+    delivery.put(b"2\n", CHANGE)
     await delivery.close(0.01)
-    assert "lost: up to 1" in caplog.text
+    assert "lost: up to 2" in caplog.text
+    assert delivery.lost_by_kind() == {CHANGE: 2}
     sink.close()
 
 

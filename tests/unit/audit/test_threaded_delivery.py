@@ -201,8 +201,10 @@ def test_the_end_does_not_wait_for_a_sink_that_hangs(caplog: pytest.LogCaptureFi
     delivery = started(sink)
     delivery.put(b"line\n", CHANGE)
     assert sink.waiting.wait(WITHIN_S)
+    delivery.put(b"behind it\n", CHANGE)
     delivery.join(0.05)
-    assert "did not take the last audit events in time" in caplog.text
+    assert "did not take the last audit events in time; lost: up to 2" in caplog.text
+    assert delivery.lost_by_kind() == {CHANGE: 2}
     sink.gate.set()
 
 
