@@ -13,6 +13,7 @@ from kafka_dt.audit.encoding import LIST_BYTES, LONGEST_CLAIM, LONGEST_LINE, LON
 from kafka_dt.audit.event import notes
 from kafka_dt.audit.files import SYNC_SECONDS
 from kafka_dt.audit.recorder import CLOSE_SECONDS
+from kafka_dt.audit.synced import PATIENCE_SECONDS
 from kafka_dt.audit.threaded import LINGER_SECONDS
 from kafka_dt.config.options.audit import DEFAULT_TOPIC
 from kafka_dt.gateway.upstream_side import ANSWER_S
@@ -256,9 +257,12 @@ openssl pkey -in /etc/kafka-dt/audit.key -pubout -out audit.pub
 event is durable: synced to the folder, or acknowledged by the topic's brokers (`kafka.dt.audit.kafka.acks`). One of the
 two is enough. Events that come while the node syncs share the next sync. While the node can write to neither, it
 refuses: it closes connections that log in, and answers requests with `REQUEST_TIMED_OUT`, which clients try again. A
-change whose event could not be written may have been made, and its client does not learn of it. Refused logins and
-refused requests do not wait for their events. The event of a login is written before Java's clients name their library,
-so it has no `client_software`.
+change whose event could not be written may have been made, and its client does not learn of it. A login that the node
+refuses so may have two events: that it succeeded and, with the same `connection`, that it was refused (`unavailable`).
+A folder that takes nothing for {patience:g} s, for example while its NFS server is away, counts as one that cannot be
+written to, and a topic after `kafka.dt.audit.kafka.request.timeout.ms`. Refused logins and refused requests do not wait
+for their events. The event of a login is written before Java's clients name their library, so it has no
+`client_software`.
 
 **A chain.** The lines that the node writes together are a batch. The first line of each batch has the key `chain`: the
 SHA-256 of the batch before it, in hex digits. The first batch of a file has the hash of the last batch in the worker's
@@ -378,6 +382,7 @@ def page() -> str:
                 topic=DEFAULT_TOPIC,
                 linger=round(LINGER_SECONDS * 1000),
                 close=round(CLOSE_SECONDS),
+                patience=PATIENCE_SECONDS,
                 sync=round(SYNC_SECONDS + LINGER_SECONDS, 1),
             ),
         )

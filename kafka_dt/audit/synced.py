@@ -8,6 +8,9 @@ microseconds, and the system syncs it beside the loop (`kafka_dt.audit.syncing`)
 wakes for each batch. Whatever can take long is a task's: it has a thread find and complete files, and make room for the
 next lines.
 
+A sink that hangs, as the folder of a server that is away does, counts as one that fails after a while: clients that
+wait are refused until its next batch is durable. The work under way goes on, and its lines are written first.
+
 There is no thread for each batch: a thread that syncs needs the interpreter before and after, and the event loop has it
 (docs/decisions/0049-syncs-beside-the-loop.md).
 
@@ -27,6 +30,9 @@ from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import RETRY_SECONDS, Delivery, SinkFailed, Waiting
 from kafka_dt.audit.syncing import Syncing
 
+PATIENCE_SECONDS: Final = 5.0
+"""A sink that has taken nothing for so long, while lines wait, hangs; it is found out after twice this time at most. A
+disk that is only slow takes less. Clients wait longer for an answer (30 s by default), so they hear of it."""
 LONGEST_SLEEP_S: Final = 3_600.0
 """How long a sink is left alone that needs nothing."""
 
@@ -104,6 +110,7 @@ class SyncedDelivery(Delivery):
         self._interrupted = False  # whether they end when the batch under way is durable
         self._idle = False  # whether they wait for a line
         self._batch: Sequence[Waiting] = ()  # what is written and not durable yet
+        self._watch: asyncio.TimerHandle | None = None  # while lines wait
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -136,6 +143,8 @@ class SyncedDelivery(Delivery):
             self._report(now=True)
         finally:
             self._syncing.close()
+            if self._watch is not None:
+                self._watch.cancel()
 
     async def _write_on(self, loop: asyncio.AbstractEventLoop) -> _OtherWork | None:
         """Let callbacks write, until other work must be done: return it, None if it is time to look what is due."""
@@ -184,9 +193,23 @@ class SyncedDelivery(Delivery):
     # The callbacks
 
     def _wake(self) -> None:
+        if self._watch is None:
+            self._watch_from(self.written)
         if self._idle:
             self._idle = False
             asyncio.get_running_loop().call_soon(self._begin)
+
+    def _watch_from(self, written: int) -> None:
+        """Look in a while whether the sink has taken more than so many lines."""
+        self._watch = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look, written)
+
+    def _look(self, written: int) -> None:
+        self._watch = None
+        if not self._lines and not self._batch:
+            return
+        if self.written == written:
+            self._fail(SinkFailed(f"it has not answered for {PATIENCE_SECONDS:g} s"))
+        self._watch_from(self.written)
 
     def _interrupt(self) -> None:
         """Let the task look what is due, as soon as no batch is under way."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import random
 import secrets
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,11 +19,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from kafka_dt.client import DelegationToken, TokenClient, TokenClientError
+from tests.support.brokers.broker import USERS
 from tests.support.nodes.audit import AuditFolder
 from tests.support.nodes.commands import called
 from tests.support.nodes.full_disk import full_disk
 from tests.support.nodes.node import WORKERS, Node, node_properties
 from tests.support.processes.waiting import eventually
+from tests.support.protocol.raw import ConnectionClosed
 
 KILLS = 6
 """Of the workers of one node: it waits longer each time before it replaces a worker that keeps dying."""
@@ -29,6 +35,8 @@ NODES_KILLED = 0.5
 DISKS_FULL = 0.2
 """The share of kills that come after the disk was full for a moment."""
 CLIENTS = 4
+LOGIN_TIMEOUT_S = 25.0
+"""Less than `kafka.dt.login.timeout.ms`."""
 
 
 class StrictFolder(AuditFolder):
@@ -147,6 +155,51 @@ async def test_a_node_that_cannot_write_events_refuses_logins_and_changes_until_
             token = await created_again(client)
         assert folder.events(type="token_created", outcome="ok", token_id=token.token_id)
         node.connect_by_token(token).close()
+    assert folder.verify()[:2] == (0, [])
+
+
+@contextmanager
+def no_other_opens(path: Path) -> Iterator[None]:
+    """Keep every program that opens a file waiting, as a server of files that is away does: for 45 s at most."""
+    before = signal.signal(signal.SIGIO, lambda *_: None)  # the system asks for the file
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)
+
+
+def logs_in(node: Node, user: str) -> bool:
+    with node.connect() as connection:
+        try:
+            connection.login_plain(user, USERS[user])
+        except ConnectionClosed:
+            return False
+    return True
+
+
+def test_a_node_whose_folder_hangs_refuses_logins_until_it_is_back_and_tells_which_it_has_refused(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    folder = StrictFolder(tmp_path / "audit")
+    properties = node_properties(zookeeper_connect) | folder.properties() | {"kafka.dt.workers": 1}
+    with Node(tmp_path, properties, name="before") as node:
+        assert logs_in(node, "alice")
+    (file,) = folder.path.glob("*.jsonl")
+    with Node(tmp_path, properties) as node:
+        with no_other_opens(file):
+            begun = time.monotonic()
+            assert not logs_in(node, "alice")
+            assert time.monotonic() - begun < LOGIN_TIMEOUT_S, "its own patience must end before that of the login"
+            assert not logs_in(node, "bob")
+        eventually(lambda: logs_in(node, "carol"), 20)
+    told = [(each["outcome"], each.get("reason")) for each in folder.events(type="login", principal="User:alice")]
+    assert told == [("ok", None), ("ok", None)]
+    waited = folder.events(type="login", principal="User:alice")[-1]["connection"]
+    (refused,) = folder.events(type="login", outcome="refused", connection=waited)
+    assert refused["reason"] == "unavailable"
     assert folder.verify()[:2] == (0, [])
 
 

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit import EventType, Outcome, synced
 from kafka_dt.audit.delivery import BATCH_BYTES, LOST, EventKind, SinkFailed
+from kafka_dt.audit.durability import AuditUnavailable, Durability
 from kafka_dt.audit.synced import SyncedDelivery
 from kafka_dt.audit.syncing import Syncing
 from tests.support.server.requests import until
@@ -200,6 +201,61 @@ async def test_the_end_waits_for_a_sink_that_hangs_no_longer_than_told(
     assert "lost: up to 2" in caplog.text
     assert delivery.lost_by_kind() == {CHANGE: 2}
     sink.close()
+
+
+async def test_who_waits_for_a_sync_that_hangs_is_refused_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hanging, begin = list[tuple[Syncing, int]](), Syncing.begin
+    monkeypatch.setattr(synced, "PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(Syncing, "begin", lambda *of: hanging.append(of))
+    sink = Held()
+    async with started(sink) as delivery:
+        durability = Durability([delivery])
+        durability.start()
+        with pytest.raises(AuditUnavailable):
+            await durability.of((delivery.put(b"1\n", CHANGE),))
+        assert not durability.possible
+        assert "has not answered for 0.02 s" in caplog.text
+        monkeypatch.setattr(Syncing, "begin", begin)
+        begin(*hanging[0])
+        await until(lambda: durability.possible)
+        await durability.of((delivery.put(b"2\n", CHANGE),))
+    assert sink.lines == numbered(3)[1:], "also the event of the one that was refused"
+
+
+async def test_who_waits_for_a_folder_that_hangs_is_refused_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink, back = Held(), threading.Event()
+    make_room = sink.make_room
+    monkeypatch.setattr(synced, "PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(sink, "make_room", lambda lines: (back.wait(), make_room(lines)))
+    async with started(sink) as delivery:
+        durability = Durability([delivery])
+        durability.start()
+        with pytest.raises(AuditUnavailable):
+            await durability.of((delivery.put(b"1\n", CHANGE),))
+        assert not durability.possible
+        back.set()
+        await until(lambda: durability.possible)
+    assert sink.lines == [b"1\n"]
+
+
+async def test_a_sink_that_goes_on_is_waited_for_however_long_many_lines_take(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin = Syncing.begin
+
+    def late(syncing: Syncing, descriptor: int) -> None:
+        asyncio.get_running_loop().call_later(0.02, begin, syncing, descriptor)
+
+    monkeypatch.setattr(synced, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(Syncing, "begin", late)
+    async with started(Held()) as delivery:
+        for line in numbered(30):
+            await asyncio.sleep(0.02)
+            delivery.put(line, CHANGE)
+        await written(delivery, 30)
+    assert not caplog.text
 
 
 async def test_a_process_can_end_while_a_folder_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
