@@ -36,7 +36,8 @@ LEAVES: Final = (
     "clock",
     "extras",
     "security_protocol",
-    "variables",
+    "config_providers",
+    "java_patterns",
 )
 """Folders and files that any other one may import; they import only each other."""
 

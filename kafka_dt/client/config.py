@@ -20,7 +20,8 @@ import difflib
 import logging
 import re
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -30,10 +31,10 @@ from kafka_dt.client.bearer import BearerLogin
 from kafka_dt.client.errors import ClientConfigError
 from kafka_dt.client.kerberos import KerberosLogin
 from kafka_dt.client.login_module import JAAS, login_module
+from kafka_dt.config_providers import Provided, ProviderError, is_of_providers, with_values
 from kafka_dt.jaas import KERBEROS_LOGIN_MODULE, PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, LoginModule
 from kafka_dt.security_protocol import SecurityProtocol
 from kafka_dt.tls import TlsError, client_context
-from kafka_dt.variables import providers, reason_against
 from kafka_dt_protocol.sasl import DIGEST_MD5, GSSAPI, OAUTHBEARER, PLAIN, ScramMechanism
 
 _LOG = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ class Credentials:
 
         Raises ClientConfigError, which names the key and shows no word of a JAAS line.
         """
+        properties = _with_values(properties).properties
         mechanism = _mechanism(properties)
         module = _login_module(properties, mechanism)
         username, password = module.username, module.password
@@ -154,11 +156,17 @@ class ClientConfig:
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """Read Kafka's client properties; trust and key stores are read from their files at once.
 
+        Variables of `config.providers` are looked up at once as well.
         Logs a warning for each key that no client of Kafka knows.
         Raises ClientConfigError, which names the key.
         """
-        _refuse_variables(properties)
         _warn_of_unknown(properties)
+        provided = _with_values(properties)
+        with _hidden(provided):
+            return cls._of_values(provided.properties)
+
+    @classmethod
+    def _of_values(cls, properties: Mapping[str, str]) -> Self:
         protocol = _security_protocol(properties.get("security.protocol", "PLAINTEXT"))
         login = _login(properties) if protocol.uses_sasl else None
         return cls(
@@ -243,16 +251,28 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-def _refuse_variables(properties: Mapping[str, str]) -> None:
-    provided = providers(properties)
-    for key, text in properties.items():
-        if key in client_keys() and (reason := reason_against(text, provided, "the value itself")):
-            raise ClientConfigError(key, reason)
+def _with_values(properties: Mapping[str, str]) -> Provided:
+    instead = "write the value itself, or take it from Kafka's FileConfigProvider or EnvVarConfigProvider"
+    try:
+        return with_values(properties, client_keys().__contains__, ways_out=instead)
+    except ProviderError as error:
+        raise ClientConfigError(error.key, error.reason) from None
+
+
+@contextmanager
+def _hidden(provided: Provided) -> Iterator[None]:
+    """Leave the value of a provider out of an error."""
+    try:
+        yield
+    except ClientConfigError as error:
+        if provided.shown_by(error.key, error.reason):
+            raise ClientConfigError(error.key, "the value of its provider is not one of this setting") from None
+        raise
 
 
 def _warn_of_unknown(properties: Iterable[str]) -> None:
     for key in sorted(properties):
-        if key in client_keys() or key.startswith("config.providers."):
+        if key in client_keys() or is_of_providers(key):
             continue
         # What does not look like a name may be a torn line with a password in it.
         if len(key) > _LONGEST_NAME or not _NAME.fullmatch(key):

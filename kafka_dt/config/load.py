@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -27,7 +27,7 @@ import javaproperties
 
 from kafka_dt.config.options.option import ConfigError, Kind, Option
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.variables import PROVIDERS, providers, reason_against
+from kafka_dt.config_providers import PROVIDERS, Provided, ProviderError, is_of_providers, with_values
 
 LISTENER_PREFIX: Final = "listener.name."
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -63,7 +63,10 @@ class Loaded:
 
     settings: Settings
     properties: Mapping[str, str] = field(repr=False)
-    """The keys and texts that the settings were made of, secrets included: what a worker makes the same settings of."""
+    """The keys and texts that the settings were made of, secrets included: what a worker makes the same settings of.
+
+    The values of `config.providers` stand in them, so that all workers have the same ones.
+    """
     ignored: tuple[str, ...]
     """Keys of a broker that have no meaning here."""
     unprotected: tuple[str, ...]
@@ -114,7 +117,7 @@ def read_properties(path: Path) -> Mapping[str, str]:
 
 
 def from_properties(properties: Mapping[str, str]) -> Loaded:
-    """Make settings of key and value texts.
+    """Make settings of key and value texts; variables of `config.providers` are looked up.
 
     :raises ConfigError: naming the key that cannot be used
     """
@@ -124,20 +127,20 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     ignored: list[str] = []
     unprotected: list[str] = []
     spellings = _spellings()
-    provided = providers(properties)
+    provided = _with_values(properties)
+    properties = provided.properties
     for key, text in properties.items():
         if _NO_TEXT.search(key + text):
             raise ConfigError(key, "it has a NUL character, or half a surrogate pair")
-        if key in spellings or key.startswith(LISTENER_PREFIX):
-            _refuse_variable(key, text, provided)
         if key in spellings:
             name, declared = spellings[key]
             if name in taken:
                 raise ConfigError(key, f"is given twice, also as {taken[name]}; keep one of them")
             taken[name] = key
-            values[name] = _value(declared, key, text)
+            values[name] = _value(declared, key, text, provided)
         elif key.startswith(LISTENER_PREFIX):
             listener_keys[_lower_case(key)] = text
+            _check_provided(key, text, provided)
             name = next((name for name in DEFAULTS if key.endswith(f".{name}")), "")
             if _protects(name, text) and not key.endswith(_READ_FOR_OAUTHBEARER):
                 unprotected.append(key)
@@ -184,7 +187,8 @@ def nearest_setting(key: str, known: Iterable[str] | None = None) -> str | None:
 
 def every_error(properties: Mapping[str, str]) -> list[ConfigError]:
     """Return what is wrong with each key; if each alone can be used, what is wrong with all of them together."""
-    alone = [error for key, text in properties.items() if (error := _error_of({key: text}))]
+    providers = {key: text for key, text in properties.items() if is_of_providers(key)}
+    alone = [error for key, text in properties.items() if (error := _error_of(providers | {key: text}))]
     together = None if alone else _error_of(properties)
     return alone or [error for error in (together,) if error]
 
@@ -204,9 +208,25 @@ def _lower_case(key: str) -> str:
     return key
 
 
-def _refuse_variable(key: str, text: str, provided: Collection[str]) -> None:
-    if reason := reason_against(text, provided, "the value itself, or for a secret file:/path or env:NAME"):
-        raise ConfigError(key, reason)
+def _with_values(properties: Mapping[str, str]) -> Provided:
+    try:
+        return with_values(
+            properties, _is_used, ways_out="write the value itself, or for a secret file:/path or env:NAME"
+        )
+    except ProviderError as error:
+        raise ConfigError(error.key, error.reason) from None
+
+
+def _is_used(key: str) -> bool:
+    return key in _spellings() or key.startswith(LISTENER_PREFIX) or key == _ACLS_ELSEWHERE
+
+
+def _check_provided(key: str, text: str, provided: Provided) -> None:
+    """Refuse a provider's value that a key of one listener cannot have, before another error shows it."""
+    if key in provided.values:
+        for _, declared in options():
+            if declared.per_listener and key.endswith(f".{declared.key}"):
+                _value(declared, key, text, provided)
 
 
 def _refuse_acls_elsewhere(settings: Settings, zookeeper: str) -> None:
@@ -221,8 +241,13 @@ def _place(connect: str) -> tuple[frozenset[str], str]:
     return frozenset(each.strip() for each in servers.split(",")) - {""}, chroot
 
 
-def _value(declared: Option, key: str, text: str) -> Any:
-    value = declared.parse(key, text)
+def _value(declared: Option, key: str, text: str, provided: Provided) -> Any:
+    try:
+        value = declared.parse(key, text)
+    except ConfigError as error:
+        if provided.shown_by(key, error.reason):
+            raise ConfigError(key, "the value of its provider is not one of this setting") from None
+        raise
     if key == declared.seconds_alias:
         return value * 1000
     if declared.kind is Kind.PASSWORD and not value.value and value.file is None:

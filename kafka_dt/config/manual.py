@@ -26,7 +26,8 @@ not start, and the error names the key.
 A running node takes over the settings that say so, and the users of PLAIN, at [`kafka-dt
 reload`](how-to/operate.md#change-settings-without-a-restart).
 
-Give a secret as `file:/path` or `env:NAME` to keep it out of the file. kafka-dt never logs a secret.
+Give a secret as `file:/path` or `env:NAME` to keep it out of the file, or as a variable of Kafka's own
+[`config.providers`](how-to/operate.md#secrets-of-configproviders). kafka-dt never logs a secret.
 
 This page is generated from the option table, `kafka_dt/config/settings.py`.
 """

@@ -7,7 +7,7 @@ TLS has verified the certificate by then. Its distinguished name is written as J
 mapping rules are made for: RFC 2253 with Java's peculiarities. The last name comes first; only the nine types of the
 RFC have a keyword; non-ASCII characters stay as they are; a carriage return at an end is escaped like a blank.
 
-The first rule whose pattern matches the whole name counts. Patterns are Java's (`java_patterns.py`).
+The first rule whose pattern matches the whole name counts. Patterns are Java's (`kafka_dt/java_patterns.py`).
 
 Limit: a value in UTF-16 or UTF-32 (BMPString, UniversalString) is read as UTF-8, as Java does.
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from kafka_dt.identity.java_patterns import compiled, replace_all
+from kafka_dt.java_patterns import compiled, replace_all
 from kafka_dt.tokens import ANONYMOUS, Principal
 
 

@@ -15,6 +15,7 @@ import pytest
 from kafka_dt.cli import main
 from kafka_dt.client.config import client_keys
 from kafka_dt.config.settings import options
+from kafka_dt.config_providers import is_of_providers
 from kafka_dt.pipeline.alerts.destinations import check_settings
 from tests.support.brokers.broker import SECRET_KEY, USERS
 from tests.support.docs.documents import ROOT, Block, blocks, documents, read
@@ -119,7 +120,7 @@ def test_settings_exist(block: Block) -> None:
         check_settings(dict.fromkeys(keys, ""))
         return
     for key in (OF_A_LISTENER.sub("", each) for each in keys):
-        assert key in known | client_keys() | LIBRDKAFKA_KEYS
+        assert key in known | client_keys() | LIBRDKAFKA_KEYS or is_of_providers(key)
 
 
 @pytest.mark.parametrize("block", of_all_pages("python"), ids=str)

@@ -4,7 +4,7 @@ A rule is `DEFAULT` or `RULE:[<components>:<format>](<match>)s/<from>/<to>/g/L` 
 first that fits counts. DEFAULT takes names of the default realm and leaves the first component: alice@EXAMPLE.COM and
 alice/admin@EXAMPLE.COM both are alice.
 
-Limits: some constructs of Java's regular expressions are refused (`\p{Alpha}`, `kafka_dt/identity/java_patterns.py`);
+Limits: some constructs of Java's regular expressions are refused (`\p{Alpha}`, `kafka_dt/java_patterns.py`);
 no rule can hold a comma, as in Kafka.
 
 Source: org.apache.kafka.common.security.kerberos.KerberosName, org.apache.kafka.common.security.kerberos.KerberosRule,
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_dt.identity.java_patterns import compiled, replace_all
+from kafka_dt.java_patterns import compiled, replace_all
 
 _NAME: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
 _RULE: Final = re.compile(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.config import ConfigError, SecretKeyFiles, Section, from_properties, options
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
+from kafka_dt.config_providers import ProviderError, with_values
 from kafka_dt.tokens import Keyring
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.settings import zookeeper_settings
@@ -76,10 +77,21 @@ class ClusterAccess:
     def of_properties(cls, properties: Mapping[str, str]) -> ClusterAccess:
         """Read the settings that a job needs from the `server.properties` of a node.
 
+        Values of `config.providers` are looked up here, except secrets, which do not travel.
+
         Raises:
             ConfigError: naming the setting that cannot be used.
         """
-        return cls._checked({key: text for key, text in properties.items() if key in _TRAVELLING})
+
+        def travels(key: str) -> bool:
+            option = _TRAVELLING.get(key)
+            return option is not None and (not option.secret or properties[key].startswith(REFERENCES))
+
+        try:
+            found = with_values(properties, travels, ways_out="write the value itself").properties
+        except ProviderError as error:
+            raise ConfigError(error.key, error.reason) from None
+        return cls._checked({key: text for key, text in found.items() if key in _TRAVELLING})
 
     @classmethod
     def _checked(cls, properties: Mapping[str, str]) -> ClusterAccess:

@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from kafka_dt.client import Address, ClientConfig, ClientConfigError, SecurityProtocol, parse_addresses
+from kafka_dt.client import Address, ClientConfig, ClientConfigError, Credentials, SecurityProtocol, parse_addresses
 from kafka_dt.client.config import client_keys, nearest_key
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="wonder";'
@@ -162,19 +162,41 @@ def test_settings_of_config_providers_are_passed_over(caplog: pytest.LogCaptureF
     assert warnings(caplog, {"config.providers.file.class": "FileConfigProvider"}) == []
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("sasl.jaas.config", 'S required username="u" password="${file:/pw:u}";'),
-        ("ssl.truststore.password", "${env:P}"),
-    ],
-)
-def test_a_value_that_a_config_provider_has_is_an_error_and_no_password(key: str, value: str) -> None:
+ENVIRONMENT = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
+
+
+def test_a_password_comes_from_a_config_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_DT_PASSWORD", "wonder")
+    given = SASL | ENVIRONMENT | {"sasl.jaas.config": PLAIN.replace("wonder", "${env:KAFKA_DT_PASSWORD}")}
+    login = Credentials("PLAIN", "alice", "wonder")
+    assert ClientConfig.from_properties(given).credentials == Credentials.from_properties(given) == login
+
+
+def test_a_variable_of_a_config_provider_without_a_value_is_an_error_and_no_password() -> None:
+    login = {"sasl.jaas.config": 'S required username="u" password="${env:KAFKA_DT_MISSING}";'}
+    with pytest.raises(ClientConfigError, match=r"^sasl\.jaas\.config: \$\{env:KAFKA_DT_MISSING\}: the environment"):
+        ClientConfig.from_properties(SERVER | ENVIRONMENT | login)
+    vault = {
+        "config.providers": "vault",
+        "config.providers.vault.class": "com.example.Vault",
+        "client.id": "${vault:a}",
+    }
     with pytest.raises(
-        ClientConfigError, match=rf"^{key}: \$\{{(file|env):\.\.\.\}} is a variable of config.providers"
+        ClientConfigError, match=r"^client\.id: .* does not have 'com\.example\.Vault'; write the value"
     ):
-        ClientConfig.from_properties(SERVER | {"config.providers": "file, env", key: value})
-    ClientConfig.from_properties(SERVER | {"config.providers": "other", key: value})
+        ClientConfig.from_properties(SERVER | vault)
+    ClientConfig.from_properties(SERVER | {"config.providers": "other"} | login)
+
+
+@pytest.mark.parametrize("key", ["bootstrap.servers", "security.protocol", "request.timeout.ms"])
+def test_the_value_of_a_config_provider_is_in_no_error(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("KAFKA_DT_PASSWORD", "won'der")
+    with pytest.raises(ClientConfigError) as raised:
+        ClientConfig.from_properties(SERVER | ENVIRONMENT | {key: "${env:KAFKA_DT_PASSWORD}"})
+    assert str(raised.value) == f"{key}: the value of its provider is not one of this setting"
 
 
 def test_a_setting_of_another_program_may_have_the_value_of_a_config_provider(caplog: pytest.LogCaptureFixture) -> None:

@@ -75,6 +75,26 @@ def test_the_users_of_plain_change_with_their_file_and_stay_as_they_were_read(tm
     assert found.settings.properties[USERS] == f'{MODULE} user_alice="two";'
 
 
+def test_values_of_config_providers_are_looked_up_again_and_stay_as_they_were_read(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("alice=one\nkey=one\n")
+    providers = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    of_file = {
+        USERS: f'{MODULE} user_alice="${{file:{secrets}:alice}}";',
+        "delegation.token.secret.key": f"${{file:{secrets}:key}}",
+    }
+    running = made(NODE | providers | of_file)
+    secrets.write_text("alice=two\nkey=two\n")
+    found = changes(running, made(NODE | providers | of_file))
+    assert found.applied == (USERS,)
+    assert found.later == ("delegation.token.secret.key",)
+    assert found.settings.properties[USERS] == f'{MODULE} user_alice="two";'
+    assert found.settings.properties["delegation.token.secret.key"] == "one"
+
+
 def test_a_mechanism_of_a_listener_comes_with_a_restart() -> None:
     without = {key: text for key, text in NODE.items() if key != USERS} | {"sasl.enabled.mechanisms": "SCRAM-SHA-256"}
     found = changes(made(without), made(NODE))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.config import ConfigError, Settings, from_properties, load, options
+from kafka_dt.config import ConfigError, Secret, Settings, every_error, from_properties, load, options
 from kafka_dt.config.load import DEFAULTS, broker_keys, nearest_setting, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 
@@ -181,26 +181,82 @@ def test_a_value_that_no_file_name_or_password_can_be_is_an_error_that_names_its
     assert load(config).settings.super_users == "User:\N{GRINNING FACE}"
 
 
+PROVIDERS = {
+    "config.providers": "file,env,vault",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "config.providers.vault.class": "com.example.Vault",
+}
+
+
+def test_values_come_from_the_config_providers_of_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("alice=wonder land\nkey = k\n")
+    monkeypatch.setenv("KAFKA_DT_ZOOKEEPER", "zk:2181")
+    jaas = "listener.name.sasl_ssl.plain.sasl.jaas.config"
+    given = {
+        "delegation.token.secret.key": f"${{file:{secrets}:key}}",
+        "zookeeper.connect": "${env:KAFKA_DT_ZOOKEEPER}/kafka",
+        jaas: f'{PLAIN_LOGIN_MODULE} required user_alice="${{file:{secrets}:alice}}" user_bob="${{b:ob}}";',
+        "log.dirs": "${file:/missing:logs}",
+        "ssl.cipher.suites": "${other:x}",
+    }
+    loaded = from_properties(PROVIDERS | given)
+    settings = loaded.settings
+    assert settings.secret_key == Secret("k")
+    assert settings.zookeeper_connect == "zk:2181/kafka"
+    assert settings.overrides[jaas] == f'{PLAIN_LOGIN_MODULE} required user_alice="wonder land" user_bob="${{b:ob}}";'
+    assert (loaded.ignored, loaded.unprotected, loaded.unknown) == (("log.dirs",), (), ())
+    # A worker makes the same settings of the properties, though the files have changed.
+    secrets.unlink()
+    assert from_properties(loaded.properties).settings == settings
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "variable", "reason"),
     [
-        ("delegation.token.secret.key", "${file:/etc/kafka/secrets.properties:token.key}"),
-        ("ssl.keystore.password", "${env:KEYSTORE_PASSWORD}"),
+        (
+            "delegation.token.secret.key",
+            "${file:/missing/secrets:key}",
+            "${file:/missing/secrets:key}: the file cannot be read: No such file or directory",
+        ),
+        (
+            "ssl.keystore.password",
+            "${vault:kafka:keystore}",
+            "config.providers.vault.class: kafka-dt does not have 'com.example.Vault'; write the value itself, or for "
+            "a secret file:/path or env:NAME",
+        ),
         (
             "listener.name.sasl_ssl.plain.sasl.jaas.config",
-            f'{PLAIN_LOGIN_MODULE} required user_alice="${{file:/etc/kafka/secrets.properties:alice}}";',
+            "${env:KAFKA_DT_MISSING}",
+            "${env:KAFKA_DT_MISSING}: the environment variable is not set; Kafka would leave the variable as it stands",
         ),
     ],
 )
-def test_a_value_that_a_broker_gets_from_a_config_provider_is_an_error_and_no_secret(key: str, value: str) -> None:
-    given = {"config.providers": "vault, file,env", "config.providers.file.class": "FileConfigProvider", key: value}
-    with pytest.raises(
-        ConfigError, match=rf"^{re.escape(key)}: \$\{{(file|env):\.\.\.}} is a variable of config.providers"
-    ):
+def test_a_variable_of_a_config_provider_without_a_value_is_an_error_and_no_secret(
+    key: str, variable: str, reason: str
+) -> None:
+    given = PROVIDERS | {key: variable}
+    with pytest.raises(ConfigError) as raised:
         from_properties(given)
+    assert str(raised.value) == f"{key}: {reason}"
+    assert [str(error) for error in every_error(given)] == [f"{key}: {reason}"]
     # Without providers it is a text like another to a broker, and so are variables of other names.
-    from_properties({key: value})
-    from_properties({"config.providers": "other", key: value})
+    from_properties({key: variable})
+    from_properties({"config.providers": "other", key: variable})
+
+
+@pytest.mark.parametrize(
+    "key", ["max.connections", "listener.name.sasl_ssl.max.connections", "ssl.client.auth", "ssl.truststore.password"]
+)
+def test_the_value_of_a_config_provider_is_in_no_error(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("KAFKA_DT_SECRET", "file:wonder")
+    monkeypatch.setenv("KAFKA_DT_PASSWORD", "wonder")
+    name = "SECRET" if key == "ssl.truststore.password" else "PASSWORD"
+    with pytest.raises(ConfigError, match=f"^{key}: the value of its provider ") as raised:
+        from_properties(PROVIDERS | {key: f"${{env:KAFKA_DT_{name}}}"})
+    assert "wonder" not in str(raised.value)
+    assert raised.value.__cause__ is None
 
 
 def test_acls_in_a_zookeeper_of_their_own_are_an_error() -> None:
@@ -220,8 +276,8 @@ def test_the_servers_of_one_zookeeper_may_be_written_in_any_order() -> None:
 
 
 def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() -> None:
-    loaded = from_properties({"config.providers": "env", "config.providers.env.class": "E", "log.dirs": "${env:LOGS}"})
-    assert loaded.ignored == ("config.providers", "config.providers.env.class", "log.dirs")
+    loaded = from_properties(PROVIDERS | {"log.dirs": "${vault:logs}"})
+    assert loaded.ignored == ("log.dirs",)
     assert loaded.unknown == ()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dt.config import ConfigError
+from kafka_dt.config.secret_keys import CURRENT
 from kafka_dt.pipeline.bulk.cluster_access import ClusterAccess, PlainSecret
 from kafka_dt.tokens import SecretKey
 
@@ -84,6 +85,21 @@ def test_an_option_that_means_nothing_is_an_error(given: dict[str, str], message
 def test_of_a_nodes_settings_only_what_is_needed_travels() -> None:
     listeners = {"listeners": "PLAINTEXT://:9092", "ssl.keystore.password": "secret", "broker.id": "1"}
     assert ClusterAccess.of_properties({**CONNECT, **listeners}).properties == CONNECT
+
+
+def test_a_value_of_a_config_provider_travels_unless_it_is_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_DT_PLACE", "/etc/kafka")
+    environment = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    given = {"zookeeper.connect": "zk:1${env:KAFKA_DT_PLACE}", CURRENT: "file:${env:KAFKA_DT_PLACE}/key"}
+    access = ClusterAccess.of_properties(environment | given)
+    assert access.properties == {"zookeeper.connect": "zk:1/etc/kafka", CURRENT: "file:/etc/kafka/key"}
+    with pytest.raises(PlainSecret):
+        ClusterAccess.of_properties(environment | given | {CURRENT: "${env:KAFKA_DT_PLACE}"})
+    with pytest.raises(ConfigError, match=r"^zookeeper\.connect: \$\{env:KAFKA_DT_MISSING\}"):
+        ClusterAccess.of_properties(environment | {"zookeeper.connect": "${env:KAFKA_DT_MISSING}"})
 
 
 async def test_zookeeper_is_reached_without_the_secret_keys(tmp_path: Path) -> None:

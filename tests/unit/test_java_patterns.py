@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from kafka_dt.identity.java_patterns import compiled, replace_all
+from kafka_dt.java_patterns import compiled, replace_all
 
 
 @pytest.mark.parametrize("java", ["CN=[a-z&&[^b]]+", "[a]CN=[[a-z]]+", r"\\[CN=[a-z[0-9]]+", "[]a[b]]", "[^&&a]"])
