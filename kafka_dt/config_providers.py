@@ -31,7 +31,7 @@ PROVIDERS: Final = "config.providers"
 _OF_KAFKA: Final = "org.apache.kafka.common.config.provider."
 _VARIABLE: Final = re.compile(r"\$\{(?P<provider>[^}]*?):(?:(?P<path>[^}]*?):)?(?P<key>[^}]*?)\}")
 _HALF_PAIR: Final = re.compile("[\\ud800-\\udfff]")
-_PLACES: Final = ("file:", "env:")
+PLACES: Final = ("file:", "env:")
 """How a text begins in which kafka-dt itself sees the place of a secret."""
 _LOOKS_LIKE_A_PLACE: Final = (
     "the value of its provider begins with file: or env:, as the place of a secret does in kafka-dt"
@@ -216,4 +216,4 @@ def _content(path: Path) -> str:
 
 
 def _is_place(text: str) -> bool:
-    return text.lstrip().startswith(_PLACES)
+    return text.lstrip().startswith(PLACES)

@@ -38,6 +38,7 @@ LEAVES: Final = (
     "security_protocol",
     "config_providers",
     "java_patterns",
+    "properties_file",
 )
 """Folders and files that any other one may import; they import only each other."""
 

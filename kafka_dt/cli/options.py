@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import javaproperties
 
 from kafka_dt.cli.contexts import chosen, named
 from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
 from kafka_dt.client.session_client import SessionClient
 from kafka_dt.config.options.option import resolve_secret
+from kafka_dt.properties_file import MALFORMED, parse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -204,10 +204,9 @@ def read_properties(path: Path) -> dict[str, str]:
         ClientConfigError: it cannot be read; the text shows nothing of it.
     """
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
-            properties: dict[str, str] = javaproperties.loads(file.read())
+        with click.open_file(str(path), "rb") as file:
+            return parse(file.read())
     except (OSError, ValueError) as error:
-        # Neither the line nor the codec's bytes: they may be a password.
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text in Java's properties form"
+        # Not the escape: it may be of a password.
+        reason = error.strerror if isinstance(error, OSError) else MALFORMED
         raise ClientConfigError(str(path), f"cannot be read: {reason}") from None
-    return properties

@@ -57,6 +57,9 @@ def report_left_out(loaded: Loaded) -> None:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
     if loaded.unprotected:
         _LOG.warning("Security settings that kafka-dt does not support and ignores: %s", ", ".join(loaded.unprotected))
+    if loaded.read_otherwise:
+        keys = ", ".join(loaded.read_otherwise)
+        _LOG.warning(r"Settings that a broker reads otherwise, as ISO-8859-1; write \uXXXX in their values: %s", keys)
     if loaded.unknown:
         _LOG.warning("Settings that neither a broker nor kafka-dt knows: %s", ", ".join(loaded.unknown))
     if meaningless := without_effect(loaded.settings):

@@ -19,6 +19,7 @@ from kafka_dt.config.gateway import (
 from kafka_dt.config.listener_keys import MechanismKeys, MechanismSettings
 from kafka_dt.config.listeners import Endpoint, Listener, ListenerTls, ProxyProtocol, listeners
 from kafka_dt.config.load import (
+    Given,
     Loaded,
     every_error,
     from_properties,
@@ -45,6 +46,7 @@ __all__ = [
     "ConfigError",
     "Endpoint",
     "GatewaySettings",
+    "Given",
     "Listener",
     "ListenerTls",
     "Loaded",

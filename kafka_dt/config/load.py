@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -23,11 +23,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-import javaproperties
-
 from kafka_dt.config.options.option import ConfigError, Kind, Option
 from kafka_dt.config.settings import Settings, options
-from kafka_dt.config_providers import PROVIDERS, Provided, ProviderError, is_of_providers, with_values
+from kafka_dt.config_providers import PLACES, PROVIDERS, Provided, ProviderError, is_of_providers, with_values
+from kafka_dt.properties_file import MALFORMED, parse, read_otherwise_by_kafka
 
 LISTENER_PREFIX: Final = "listener.name."
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -48,12 +47,15 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
+_SECRET_KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
 _ACLS_ELSEWHERE: Final = "authorizer.zookeeper.url"
 _FREE_KEYS: Final = (PROVIDERS, "authorizer.zookeeper.")
 """The beginnings of keys that a broker knows beside its own table: of its providers, and of AclAuthorizer."""
 _NO_TEXT: Final = re.compile("[\\0\\ud800-\\udfff]")
 """Characters that Java's escapes can put into a file, and no path, name or password has."""
-OUR_PREFIXES: Final = ("kafka.dt.", "delegation.token.")
+_OWN: Final = "kafka.dt."
+"""The beginning of keys that no broker reads."""
+OUR_PREFIXES: Final = (_OWN, "delegation.token.")
 """A key that starts like this and is unknown is a mistake of the operator, not a setting of another program."""
 
 
@@ -73,6 +75,18 @@ class Loaded:
     """Security settings of a broker that kafka-dt does not support."""
     unknown: tuple[str, ...]
     """Keys that neither a broker nor kafka-dt has."""
+    read_otherwise: tuple[str, ...]
+    """Keys of a broker whose texts it reads otherwise in the same file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Settings as they were given."""
+
+    properties: Mapping[str, str] = field(repr=False)
+    """Keys and texts."""
+    read_otherwise: Set[str] = frozenset()
+    """The keys whose texts Kafka reads otherwise in the same file."""
 
 
 def load(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
@@ -82,43 +96,48 @@ def load(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
     :param overrides: `key=value` each; they win over the file
     :raises ConfigError: naming the key (or the file) that cannot be used
     """
-    return from_properties(given_properties(path, overrides))
+    given = given_properties(path, overrides)
+    return from_properties(given.properties, given.read_otherwise)
 
 
-def given_properties(path: Path | None, overrides: Iterable[str] = ()) -> dict[str, str]:
+def given_properties(path: Path | None, overrides: Iterable[str] = ()) -> Given:
     """Return keys and texts as they were given, the arguments being those of `load`; no secret is looked up.
 
     :raises ConfigError: if the file cannot be read, or an override is malformed
     """
-    properties = dict(read_properties(path)) if path else {}
+    given = _read(path) if path else Given({})
+    replaced: dict[str, str] = {}
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             raise ConfigError("--override", f"{key.strip()!r} is not of the form key=value")
-        properties[key.strip()] = value
-    return properties
+        replaced[key.strip()] = value
+    return Given({**given.properties, **replaced}, given.read_otherwise - replaced.keys())
 
 
 def read_properties(path: Path) -> Mapping[str, str]:
-    """Read a Java properties file as UTF-8 text.
+    """Read a Java properties file.
 
     :raises ConfigError: if it cannot be read or is malformed
     """
+    return _read(path).properties
+
+
+def _read(path: Path) -> Given:
     try:
-        parsed: dict[str, str] = javaproperties.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        return Given(parse(content), read_otherwise_by_kafka(content))
     except OSError as error:
         raise ConfigError(str(path), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(str(path), "is not UTF-8 text") from None
-    except javaproperties.InvalidUEscapeError:
-        # Neither the line nor the escape: they may be of a password. Nor chained: the error holds the escape.
-        raise ConfigError(str(path), r"has \u without four hex digits behind it; write a backslash as \\") from None
-    return parsed
+    except ValueError:
+        # Not chained: the error holds the escape.
+        raise ConfigError(str(path), MALFORMED) from None
 
 
-def from_properties(properties: Mapping[str, str]) -> Loaded:
+def from_properties(properties: Mapping[str, str], read_otherwise: Collection[str] = ()) -> Loaded:
     """Make settings of key and value texts; variables of `config.providers` are looked up.
 
+    :param read_otherwise: the keys whose texts a broker reads otherwise in the same file
     :raises ConfigError: naming the key that cannot be used
     """
     values: dict[str, Any] = {}
@@ -127,6 +146,7 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
     ignored: list[str] = []
     unprotected: list[str] = []
     spellings = _spellings()
+    _refuse_other_secret_key(properties, read_otherwise)
     provided = _with_values(properties)
     properties = provided.properties
     for key, text in properties.items():
@@ -151,7 +171,14 @@ def from_properties(properties: Mapping[str, str]) -> Loaded:
             raise ConfigError(key, f"there is no such setting{f'; did you mean {nearest}?' if nearest else ''}")
     settings = Settings(overrides=listener_keys, **values)
     _refuse_acls_elsewhere(settings, properties.get(_ACLS_ELSEWHERE, "").strip())
-    return Loaded(settings, properties, tuple(sorted(ignored)), tuple(sorted(unprotected)), unknown_keys(properties))
+    return Loaded(
+        settings,
+        properties,
+        ignored=tuple(sorted(ignored)),
+        unprotected=tuple(sorted(unprotected)),
+        unknown=unknown_keys(properties),
+        read_otherwise=tuple(sorted(key for key in read_otherwise if _is_used(key) and not key.startswith(_OWN))),
+    )
 
 
 def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
@@ -185,17 +212,18 @@ def nearest_setting(key: str, known: Iterable[str] | None = None) -> str | None:
     return next(iter(difflib.get_close_matches(name, candidates, n=1)), None)
 
 
-def every_error(properties: Mapping[str, str]) -> list[ConfigError]:
+def every_error(given: Given) -> list[ConfigError]:
     """Return what is wrong with each key; if each alone can be used, what is wrong with all of them together."""
-    providers = {key: text for key, text in properties.items() if is_of_providers(key)}
-    alone = [error for key, text in properties.items() if (error := _error_of(providers | {key: text}))]
-    together = None if alone else _error_of(properties)
+    providers = {key: text for key, text in given.properties.items() if is_of_providers(key)}
+    each = [Given(providers | {key: text}, given.read_otherwise & {key}) for key, text in given.properties.items()]
+    alone = [error for one in each if (error := _error_of(one))]
+    together = None if alone else _error_of(given)
     return alone or [error for error in (together,) if error]
 
 
-def _error_of(properties: Mapping[str, str]) -> ConfigError | None:
+def _error_of(given: Given) -> ConfigError | None:
     try:
-        from_properties(properties)
+        from_properties(given.properties, given.read_otherwise)
     except ConfigError as error:
         return error
     return None
@@ -227,6 +255,17 @@ def _check_provided(key: str, text: str, provided: Provided) -> None:
         for _, declared in options():
             if declared.per_listener and key.endswith(f".{declared.key}"):
                 _value(declared, key, text, provided)
+
+
+def _refuse_other_secret_key(properties: Mapping[str, str], read_otherwise: Collection[str]) -> None:
+    """Refuse a secret key that is another one to a broker: each side would refuse the tokens of the other."""
+    for key in read_otherwise:
+        if key in _SECRET_KEYS and not properties[key].lstrip().startswith(PLACES):
+            raise ConfigError(
+                key,
+                "it has characters that are not ASCII, and the file is UTF-8: a broker reads a file as ISO-8859-1, and "
+                r"would have another key; write them as \uXXXX, which both read alike",
+            )
 
 
 def _refuse_acls_elsewhere(settings: Settings, zookeeper: str) -> None:

@@ -102,6 +102,22 @@ def test_the_secret_key_is_that_of_a_broker(oracle: Oracle, tmp_path: Path, key:
     assert of_broker(path) == oracle("broker", SECRET_KEY, path.read_bytes())
 
 
+@pytest.mark.parametrize("key", [b"k\xe9y", b"k\\u00e9y", b"\xa0k\x85", b"\xc3\xa9\xe9", b"\\ud83d\\ude00"])
+def test_a_secret_key_of_iso_8859_1_and_an_escaped_one_are_those_of_a_broker(
+    oracle: Oracle, tmp_path: Path, key: bytes
+) -> None:
+    path = written(tmp_path, b"zookeeper.connect=localhost:2181", b"delegation.token.secret.key=" + key)
+    assert of_broker(path) == oracle("broker", SECRET_KEY, path.read_bytes())
+
+
+@pytest.mark.parametrize("key", ["k\u00e9y", "\u0085k", "k\u2028", "\U0001f600"])
+def test_a_secret_key_of_utf_8_is_another_one_to_a_broker_and_refused(oracle: Oracle, tmp_path: Path, key: str) -> None:
+    path = written(tmp_path, b"zookeeper.connect=localhost:2181", b"delegation.token.secret.key=" + key.encode())
+    assert oracle("broker", SECRET_KEY, path.read_bytes()) != key
+    with pytest.raises(ConfigError, match="a broker reads a file as ISO-8859-1"):
+        load(path)
+
+
 VALUES = (
     "${file:FOLDER/secrets/file.properties:key}",
     "a ${file:FOLDER/secrets/file.properties:key}, $${env:KAFKA_DT_SECRET}b",

@@ -65,11 +65,11 @@ def check(
     broker; this needs DescribeConfigs on the cluster.
     """
     set_up_logging("check", level="ERROR")
-    properties = given_properties(config, overrides)
-    refused: Sequence[Finding] = [Finding(error.key, error.reason) for error in every_error(properties)]
-    warnings: Sequence[Finding] = [*unknown(unknown_keys(properties))]
+    given = given_properties(config, overrides)
+    refused: Sequence[Finding] = [Finding(error.key, error.reason) for error in every_error(given)]
+    warnings: Sequence[Finding] = [*unknown(unknown_keys(given.properties))]
     if not refused:
-        loaded = from_properties(properties)
+        loaded = from_properties(given.properties, given.read_otherwise)
         refused = [Finding(error.key, error.reason) for error in app.refusals(loaded.settings)]
         if not refused:
             compared = bootstrap_server is not None or command_config is not None or named() is not None

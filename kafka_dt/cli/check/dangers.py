@@ -69,6 +69,8 @@ def unknown(keys: Iterable[str]) -> Iterator[Finding]:
 def _without_effect(loaded: Loaded) -> Iterator[Finding]:
     for key in loaded.unprotected:
         yield Finding(key, "kafka-dt does not support this security setting, and ignores it")
+    for key in loaded.read_otherwise:
+        yield Finding(key, r"a broker reads its value otherwise, as ISO-8859-1; write what is not ASCII as \uXXXX")
     for key in without_effect(loaded.settings):
         yield Finding(key, "it has no effect: the cluster behind the gateway has all tokens")
     yield from unknown(loaded.unknown)

@@ -151,7 +151,7 @@ class _Work:
     def do(self) -> None:
         """Do it, print the summary and end the process."""
         set_up_logging("pipeline", level="ERROR")
-        properties = given_properties(self.config, self.overrides)
+        properties = given_properties(self.config, self.overrides).properties
         access = _access(self.config, properties)
         lock = _keys_stay(properties) if self.kind.seals and not self.run.dry_run else nullcontext()
         with lock, started(f"pipeline {self.kind.value}", self.master, self.conf) as spark:

@@ -152,6 +152,17 @@ def test_a_danger_is_told_with_its_setting(properties: dict[str, str], setting: 
     assert [each for each, problem in found if words in problem] == [setting], found
 
 
+def test_a_setting_that_a_broker_reads_otherwise_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    lines = [f"{key}={text}" for key, text in {**SAFE, "super.users": "User:Zo\u00eb"}.items()]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    done = CliRunner().invoke(main, ["check", "--config", str(path)])
+    assert "warning  super.users: a broker reads its value otherwise, as ISO-8859-1; write" in done.output
+    path.write_text("\n".join(lines).replace(KEY, f"{KEY}\u00e9"), encoding="utf-8")
+    done = CliRunner().invoke(main, ["check", "--config", str(path)])
+    assert done.output.startswith("refused  delegation.token.secret.key: it has characters that are not ASCII")
+
+
 def test_a_key_file_that_every_user_can_open_is_told() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

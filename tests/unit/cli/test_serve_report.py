@@ -33,6 +33,15 @@ def test_settings_without_effect_are_named_by_what_it_means(caplog: pytest.LogCa
     ]
 
 
+def test_settings_that_a_broker_reads_otherwise_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    properties = {"super.users": "User:Zo\u00eb", "ssl.keystore.location": "/\u00e9"}
+    report_left_out(from_properties({"delegation.token.secret.key": "k" * 32, **properties}, properties.keys()))
+    assert [record.getMessage() for record in caplog.records] == [
+        r"Settings that a broker reads otherwise, as ISO-8859-1; write \uXXXX in their values: "
+        "ssl.keystore.location, super.users"
+    ]
+
+
 @pytest.mark.parametrize(
     ("properties", "lines"),
     [

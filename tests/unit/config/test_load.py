@@ -3,7 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.config import ConfigError, Secret, Settings, every_error, from_properties, load, options
+from kafka_dt.config import (
+    ConfigError,
+    Given,
+    Secret,
+    Settings,
+    every_error,
+    from_properties,
+    given_properties,
+    load,
+    options,
+)
 from kafka_dt.config.load import DEFAULTS, broker_keys, nearest_setting, unknown_keys
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 
@@ -240,7 +250,7 @@ def test_a_variable_of_a_config_provider_without_a_value_is_an_error_and_no_secr
     with pytest.raises(ConfigError) as raised:
         from_properties(given)
     assert str(raised.value) == f"{key}: {reason}"
-    assert [str(error) for error in every_error(given)] == [f"{key}: {reason}"]
+    assert [str(error) for error in every_error(Given(given))] == [f"{key}: {reason}"]
     # Without providers it is a text like another to a broker, and so are variables of other names.
     from_properties({key: variable})
     from_properties({"config.providers": "other", key: variable})
@@ -284,9 +294,49 @@ def test_config_providers_of_keys_that_have_no_meaning_here_are_a_brokers_own() 
 def test_an_escape_that_cannot_be_read_is_an_error_without_its_words(tmp_path: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text(r"delegation.token.secret.key=pass\uword")
-    with pytest.raises(ConfigError, match=r"has \\u without four hex digits") as raised:
+    with pytest.raises(ConfigError, match=r"it has \\u without four hex digits") as raised:
         load(config)
     assert "word" not in str(raised.value)
+
+
+def test_a_file_that_is_not_utf_8_is_read_as_a_broker_reads_it(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_bytes(b"delegation.token.secret.key=k\xe9y\nsuper.users=User:Zo\xeb\n")
+    loaded = load(config)
+    assert loaded.settings.secret_key == Secret("k\u00e9y")
+    assert loaded.settings.super_users == "User:Zo\u00eb"
+    assert loaded.read_otherwise == ()
+
+
+@pytest.mark.parametrize("key", ["delegation.token.secret.key", "delegation.token.master.key"])
+def test_a_secret_key_that_a_broker_reads_otherwise_is_an_error(tmp_path: Path, key: str) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"{key}=k\u00e9y\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^{key}: .*a broker reads a file as ISO-8859-1.*write .*uXXXX") as raised:
+        load(config)
+    assert "k\u00e9y" not in str(raised.value)
+    assert [error.key for error in every_error(given_properties(config))] == [key]
+    assert load(config, [f"{key}=k\u00e9y"]).settings.secret_key == Secret("k\u00e9y")
+    config.write_text(f"{key}=k\\u00e9y\n", encoding="utf-8")
+    assert load(config).settings.secret_key == Secret("k\u00e9y")
+
+
+def test_other_settings_that_a_broker_reads_otherwise_are_told(tmp_path: Path) -> None:
+    key = tmp_path / "schl\u00fcssel"
+    key.write_text("k")
+    config = tmp_path / "server.properties"
+    config.write_text(
+        f"# \u00e9\ndelegation.token.secret.key=file:{key}\nlistener.name.sasl_ssl.ssl.keystore.location=/\u00e9\n"
+        "super.users=User:Zo\u00eb\nlog.dirs=/\u00e9\nkafka.dt.audit.log.dir=/\u00e9\n\u00e9=1\n",
+        encoding="utf-8",
+    )
+    loaded = load(config)
+    assert loaded.settings.super_users == "User:Zo\u00eb"
+    assert loaded.read_otherwise == (
+        "delegation.token.secret.key",
+        "listener.name.sasl_ssl.ssl.keystore.location",
+        "super.users",
+    )
 
 
 def test_an_override_without_an_equals_sign_is_an_error() -> None:
