@@ -90,6 +90,8 @@ class Listener:
     """`max.connections` of this listener alone."""
     max_connection_creation_rate: int = INT_MAX
     """`max.connection.creation.rate` of this listener alone, connections a second."""
+    sasl_server_max_receive_size: int = Settings.sasl_server_max_receive_size
+    """The largest request before a login, in bytes."""
     tls: ListenerTls | None = None
     """None for a listener that is not encrypted."""
     proxy: ProxyProtocol | None = None
@@ -155,6 +157,7 @@ def _listener(
         mechanisms=MappingProxyType(offered_mechanisms(keys, mechanisms) if protocol.uses_sasl else {}),
         max_connections=keys.value("max.connections"),
         max_connection_creation_rate=keys.value("max.connection.creation.rate"),
+        sasl_server_max_receive_size=keys.value("sasl.server.max.receive.size"),
         tls=_tls(keys, sasl=protocol.uses_sasl) if protocol.uses_tls else None,
         proxy=_proxy(keys),
         broker_port_base=None if (base := keys.value(PORT_BASE_KEY)) == NO_PORT_BASE else base,

@@ -134,7 +134,7 @@ class WorkerPorts:
             )
             services = ConnectionServices(
                 listener=listener,
-                limits=Limits(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes),
+                limits=Limits(listener.sasl_server_max_receive_size, settings.socket_request_max_bytes),
                 handler=handler,
                 sessions=sessions,
                 new_login=new_login,

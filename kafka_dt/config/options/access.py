@@ -21,7 +21,7 @@ class AuthenticationOptions:
         "The SASL mechanisms of a listener, such as `SCRAM-SHA-256,PLAIN`. [The list](protocol.md#sasl-mechanisms) "
         "has every mechanism and the clients that log in by it.",
     )
-    sasl_server_max_receive_size: int = option(
+    sasl_server_max_receive_size: int = per_listener(
         "sasl.server.max.receive.size",
         524288,
         "The size of the largest request that the node takes from a client that has not logged in yet.",

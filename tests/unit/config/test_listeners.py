@@ -192,6 +192,18 @@ def test_a_sasl_listener_asks_for_certificates_where_that_is_said_by_its_name() 
     assert listener.tls.settings["ssl.client.auth"] == "requested"
 
 
+def test_a_listener_may_limit_the_requests_before_a_login() -> None:
+    inside, outside = made(
+        **{
+            "listeners": "INSIDE://:9092,OUTSIDE://:9093",
+            "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+            "sasl.server.max.receive.size": "2000",
+            "listener.name.outside.sasl.server.max.receive.size": "1000",
+        }
+    )
+    assert (inside.sasl_server_max_receive_size, outside.sasl_server_max_receive_size) == (2000, 1000)
+
+
 def test_a_plain_listener_has_no_tls() -> None:
     (listener,) = made(**{"ssl.keystore.location": "/keys/node.p12"})
     assert listener.tls is None
@@ -251,6 +263,12 @@ def test_a_plain_listener_has_no_tls() -> None:
         (
             {"listener.name.sasl_plaintext.ssl.client.auth": "required"},
             "listener.name.sasl_plaintext.ssl.client.auth: it sets nothing: "
+            "listener SASL_PLAINTEXT has no use for it by its security protocol and mechanisms",
+        ),
+        (
+            # A broker has it for a listener, not for a mechanism, and would ignore this.
+            {"listener.name.sasl_plaintext.scram-sha-256.sasl.server.max.receive.size": "1"},
+            "listener.name.sasl_plaintext.scram-sha-256.sasl.server.max.receive.size: it sets nothing: "
             "listener SASL_PLAINTEXT has no use for it by its security protocol and mechanisms",
         ),
         (
