@@ -31,9 +31,8 @@ class AuthenticationOptions:
     connections_max_reauth_ms: int = per_listener(
         "connections.max.reauth.ms",
         0,
-        "How long a session lasts until the client must log in again (KIP-368); 0 means no limit. "
+        "How long a session lasts until the client must log in again (KIP-368); 0 or less means no limit. "
         "`listener.name.<name>.<mechanism>.connections.max.reauth.ms` sets it for one mechanism of one listener.",
-        minimum=0,
         kind=Kind.LONG,
     )
     kerberos_service_name: str = per_listener(

@@ -68,8 +68,8 @@ class LimitOptions:
         "max.connections",
         INT_MAX,
         "How many connections a node may have on all listeners together; the node closes a further one at once. Set "
-        "for one listener, it limits that listener as well.",
-        minimum=1,
+        "for one listener, it limits that listener as well. With 0 no client is served.",
+        minimum=0,
     )
     max_connections_per_ip: int = option(
         "max.connections.per.ip",

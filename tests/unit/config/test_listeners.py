@@ -204,6 +204,14 @@ def test_a_listener_may_limit_the_requests_before_a_login() -> None:
     assert (inside.sasl_server_max_receive_size, outside.sasl_server_max_receive_size) == (2000, 1000)
 
 
+def test_a_listener_may_be_closed_and_a_session_without_a_limit_as_in_a_broker() -> None:
+    (listener,) = made(
+        **{"listener.name.sasl_plaintext.max.connections": "0", "connections.max.reauth.ms": "-1"},
+    )
+    assert listener.max_connections == 0
+    assert [offered.max_reauth_ms for offered in listener.mechanisms.values()] == [-1]
+
+
 def test_a_plain_listener_has_no_tls() -> None:
     (listener,) = made(**{"ssl.keystore.location": "/keys/node.p12"})
     assert listener.tls is None

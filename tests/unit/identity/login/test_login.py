@@ -465,6 +465,8 @@ async def test_credentials_used_longest_ago_make_room() -> None:
     ("ends_ms", "max_reauth_ms", "lifetime_ms"),
     [
         (None, 0, None),
+        (None, -1, None),
+        (NOW + HOUR, -1, HOUR),
         (None, 1_000, 1_000),
         (NOW + HOUR, 0, HOUR),
         (NOW + HOUR, 1_000, 1_000),

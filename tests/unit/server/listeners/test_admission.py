@@ -41,6 +41,18 @@ def test_the_limit_counts_all_addresses_and_gives_room_back() -> None:
     assert two.enter(BOB) is None
 
 
+def test_a_limit_of_0_lets_no_connection_in() -> None:
+    none = admission_of(from_properties({"max.connections": "0"}).settings)
+    assert none.enter(ALICE) == "there are 0 connections, no more are allowed (max.connections)"
+    closed, free = (
+        admission_of(listeners=[replace(listener(), max_connections=0), listener()], by=place) for place in (0, 1)
+    )
+    assert (
+        closed.enter(ALICE) == "its listener has 0 connections, no more are allowed (max.connections of the listener)"
+    )
+    assert free.enter(ALICE) is None
+
+
 def test_the_limit_of_an_address_counts_no_other() -> None:
     one = admission(_per_ip=1)
     assert one.enter(ALICE) is None
