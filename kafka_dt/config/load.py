@@ -47,7 +47,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Security settings of a broker that kafka-dt does not support, and Kafka's default of each; empty for null."""
 _READ_FOR_OAUTHBEARER: Final = ".oauthbearer.sasl.server.callback.handler.class"
 """OAUTHBEARER reads this key itself, and refuses a class that kafka-dt cannot stand for."""
-_SECRET_KEYS: Final = ("delegation.token.secret.key", "delegation.token.master.key")
+_KEY_NAME: Final = "delegation.token.secret.key"
+_OLDER_KEY_NAME: Final = "delegation.token.master.key"
 _ACLS_ELSEWHERE: Final = "authorizer.zookeeper.url"
 _FREE_KEYS: Final = (PROVIDERS, "authorizer.zookeeper.")
 """The beginnings of keys that a broker knows beside its own table: of its providers, and of AclAuthorizer."""
@@ -112,7 +113,9 @@ def given_properties(path: Path | None, overrides: Iterable[str] = ()) -> Given:
         if not equals or not key.strip():
             raise ConfigError("--override", f"{key.strip()!r} is not of the form key=value")
         replaced[key.strip()] = value
-    return Given({**given.properties, **replaced}, given.read_otherwise - replaced.keys())
+    settings = {_setting(key) for key in replaced}
+    kept = {key: text for key, text in given.properties.items() if _setting(key) not in settings}
+    return Given(kept | replaced, given.read_otherwise & kept.keys())
 
 
 def read_properties(path: Path) -> Mapping[str, str]:
@@ -146,6 +149,9 @@ def from_properties(properties: Mapping[str, str], read_otherwise: Collection[st
     ignored: list[str] = []
     unprotected: list[str] = []
     spellings = _spellings()
+    if _has_both_key_names(properties):
+        properties = {key: text for key, text in properties.items() if key != _OLDER_KEY_NAME}
+        ignored.append(_OLDER_KEY_NAME)
     _refuse_other_secret_key(properties, read_otherwise)
     provided = _with_values(properties)
     properties = provided.properties
@@ -154,10 +160,10 @@ def from_properties(properties: Mapping[str, str], read_otherwise: Collection[st
             raise ConfigError(key, "it has a NUL character, or half a surrogate pair")
         if key in spellings:
             name, declared = spellings[key]
-            if name in taken:
-                raise ConfigError(key, f"is given twice, also as {taken[name]}; keep one of them")
+            value = _value(declared, key, text, provided)
+            if values.setdefault(name, value) != value:
+                raise ConfigError(key, f"is given twice, also as {taken[name]}, with another value; keep one of them")
             taken[name] = key
-            values[name] = _value(declared, key, text, provided)
         elif key.startswith(LISTENER_PREFIX):
             listener_keys[_lower_case(key)] = text
             _check_provided(key, text, provided)
@@ -215,7 +221,12 @@ def nearest_setting(key: str, known: Iterable[str] | None = None) -> str | None:
 def every_error(given: Given) -> list[ConfigError]:
     """Return what is wrong with each key; if each alone can be used, what is wrong with all of them together."""
     providers = {key: text for key, text in given.properties.items() if is_of_providers(key)}
-    each = [Given(providers | {key: text}, given.read_otherwise & {key}) for key, text in given.properties.items()]
+    unused = {_OLDER_KEY_NAME} if _has_both_key_names(given.properties) else set()
+    each = [
+        Given(providers | {key: text}, given.read_otherwise & {key})
+        for key, text in given.properties.items()
+        if key not in unused
+    ]
     alone = [error for one in each if (error := _error_of(one))]
     together = None if alone else _error_of(given)
     return alone or [error for error in (together,) if error]
@@ -257,10 +268,15 @@ def _check_provided(key: str, text: str, provided: Provided) -> None:
                 _value(declared, key, text, provided)
 
 
+def _has_both_key_names(properties: Mapping[str, str]) -> bool:
+    """Say whether the secret key is there by both of its names: the newer one counts, even if it is empty."""
+    return _KEY_NAME in properties and _OLDER_KEY_NAME in properties
+
+
 def _refuse_other_secret_key(properties: Mapping[str, str], read_otherwise: Collection[str]) -> None:
     """Refuse a secret key that is another one to a broker: each side would refuse the tokens of the other."""
-    for key in read_otherwise:
-        if key in _SECRET_KEYS and not properties[key].lstrip().startswith(PLACES):
+    for key in (_KEY_NAME, _OLDER_KEY_NAME):
+        if key in read_otherwise and key in properties and not properties[key].lstrip().startswith(PLACES):
             raise ConfigError(
                 key,
                 "it has characters that are not ASCII, and the file is UTF-8: a broker reads a file as ISO-8859-1, and "
@@ -292,6 +308,12 @@ def _value(declared: Option, key: str, text: str, provided: Provided) -> Any:
     if declared.kind is Kind.PASSWORD and not value.value and value.file is None:
         return None
     return value
+
+
+def _setting(key: str) -> str:
+    """Return the name of the setting that a key sets; a key that kafka-dt does not use has its own."""
+    name, _ = _spellings().get(key, (key, None))
+    return name
 
 
 @cache

@@ -118,6 +118,41 @@ def test_a_secret_key_of_utf_8_is_another_one_to_a_broker_and_refused(oracle: Or
         load(path)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "delegation.token.secret.key=a\ndelegation.token.master.key=b",
+        "delegation.token.secret.key=\ndelegation.token.master.key=b",
+        "delegation.token.secret.key=a\ndelegation.token.master.key=",
+        "delegation.token.master.key=b",
+    ],
+)
+def test_the_two_names_of_the_secret_key_are_those_of_a_broker(oracle: Oracle, tmp_path: Path, lines: str) -> None:
+    path = written(tmp_path, b"zookeeper.connect=localhost:2181", lines.encode())
+    assert of_broker(path) == oracle("broker", SECRET_KEY, path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "broker.id=5",
+        "node.id=5",
+        "node.id=-1",
+        "node.id=-2",
+        "broker.id=5\nnode.id=5",
+        "broker.id=5\nnode.id=6",
+        "broker.id=-1\nnode.id=6",
+    ],
+)
+def test_the_id_of_a_node_is_that_of_a_broker(oracle: Oracle, tmp_path: Path, lines: str) -> None:
+    path = written(tmp_path, b"zookeeper.connect=localhost:2181", lines.encode())
+    try:
+        ours = str(load(path).settings.broker_id)
+    except ConfigError:
+        ours = cast("str", None)
+    assert ours == oracle("broker", "broker.id", path.read_bytes())
+
+
 VALUES = (
     "${file:FOLDER/secrets/file.properties:key}",
     "a ${file:FOLDER/secrets/file.properties:key}, $${env:KAFKA_DT_SECRET}b",

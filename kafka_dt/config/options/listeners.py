@@ -23,6 +23,7 @@ class ListenerOptions:
         "The id of this node in the answers to Metadata and DescribeCluster. -1 means 1001, the first id that a "
         "broker generates.",
         minimum=-1,
+        aliases=("node.id",),
     )
     listeners: tuple[str, ...] = option(
         "listeners",

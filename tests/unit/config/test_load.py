@@ -161,8 +161,13 @@ def test_the_drafts_seconds_are_milliseconds_times_a_thousand() -> None:
             "delegation.token.expiry.time: there is no such setting; did you mean delegation.token.expiry.time.ms?",
         ),
         (
-            {"delegation.token.secret.key": "a", "delegation.token.master.key": "b"},
-            "delegation.token.master.key: is given twice, also as delegation.token.secret.key; keep one of them",
+            {"broker.id": "5", "node.id": "6"},
+            "node.id: is given twice, also as broker.id, with another value; keep one of them",
+        ),
+        (
+            {"delegation.token.max.lifetime.sec": "5", "delegation.token.max.lifetime.ms": "6"},
+            "delegation.token.max.lifetime.ms: is given twice, also as delegation.token.max.lifetime.sec, with another "
+            "value; keep one of them",
         ),
         (
             {"delegation.token.secret.key": "file:/does/not/exist"},
@@ -337,6 +342,30 @@ def test_other_settings_that_a_broker_reads_otherwise_are_told(tmp_path: Path) -
         "listener.name.sasl_ssl.ssl.keystore.location",
         "super.users",
     )
+
+
+@pytest.mark.parametrize(("current", "key"), [("a", Secret("a")), ("", None)])
+def test_the_secret_key_wins_over_its_older_name_as_in_a_broker(current: str, key: Secret | None) -> None:
+    both = {"delegation.token.master.key": "b", "delegation.token.secret.key": current}
+    for given in (both, dict(reversed(both.items()))):
+        loaded = from_properties(given, {"delegation.token.master.key"})
+        assert loaded.settings.secret_key == key
+        assert loaded.ignored == ("delegation.token.master.key",)
+        assert every_error(Given(given, {"delegation.token.master.key"})) == []
+
+
+def test_the_id_of_a_node_has_two_names_as_in_a_broker() -> None:
+    for given in ({"node.id": "5"}, {"broker.id": "5", "node.id": "5"}, {"node.id": " 5", "broker.id": "5 "}):
+        assert from_properties(given).settings.broker_id == 5
+
+
+def test_an_override_wins_over_another_name_of_the_setting_in_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text("node.id=5\ndelegation.token.master.key=a\ndelegation.token.max.lifetime.ms=1\n")
+    overrides = ["broker.id=9001", "delegation.token.secret.key=b", "delegation.token.max.lifetime.sec=2"]
+    settings = load(config, overrides).settings
+    assert (settings.broker_id, settings.secret_key, settings.max_lifetime_ms) == (9001, Secret("b"), 2000)
+    assert load(config, ["delegation.token.master.key=b"]).settings.secret_key == Secret("b")
 
 
 def test_an_override_without_an_equals_sign_is_an_error() -> None:
