@@ -1,8 +1,12 @@
-"""A principal is refused tokens of others: it tries to create, renew or end them without the right to.
+"""A principal is refused tokens of others, or changes of rights: it tries what it can get.
 
-A program works on the tokens of its owner, so a missing right shows for one owner. A principal that is refused for
-several owners (`refused_owners`) tries what it can get. The severity is high for a principal that had worked here for
-`refused_history`; a principal that is new may be a scheduler whose ACLs are still missing.
+A program works on the tokens of its owner, so a missing right shows for one owner. So a principal that is refused to
+create, renew or end tokens of several owners (`refused_owners`) is reported. The severity is high if it had worked here
+for `refused_history`; a principal that is new may be a scheduler whose ACLs are still missing.
+
+So is a principal that is refused changes of ACLs or of users again and again (`refused_rights`): it tries to give
+itself rights. A few times are a mistake, such as a command with the wrong login. The severity is medium, because a
+program that keeps ACLs as they are declared, and has lost its own right, does the same.
 
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
@@ -11,7 +15,7 @@ Not seen: a principal that tries the tokens of one owner only, and a client that
 because the node answers it with an empty list.
 """
 
-# The work is on refused requests about tokens, and there are few of them.
+# The work is on refused requests, and there are few of them.
 
 from __future__ import annotations
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,24 @@ class RefusedChangesThresholds:
     """A program without its right is refused for the owner that it works for."""
     refused_history: timedelta = threshold(timedelta(days=1), "... by a principal that is known for")
     """A new program has got its rights after its first day."""
+    refused_rights: int = threshold(10, "Changes of ACLs and users that a principal is refused")
+    """A user with the wrong login notices that after a few."""
 
 
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
-    """Find principals that are refused tokens of several owners; one finding a principal."""
-    asked = of_type(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
-    refused = asked & (F.col("outcome") == Outcome.REFUSED.value) & F.col("reason").isin(*NOT_ALLOWED)
+    """Find principals that are refused tokens of several owners, or many changes of rights; one finding a principal."""
+    of_tokens = of_type(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+    of_others = of_tokens & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
+    of_rights = of_type(EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
+    without_right = of_rights & (F.col("reason") == NO_RIGHT)
+    several = F.col("owners") >= thresholds.refused_owners
     rows = (
-        seen.deeds.where(refused & (F.col("owner") != F.col("principal")))
+        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & (of_others | without_right))
         .groupBy("principal")
         .agg(
             *first_and_last(),
             F.sum("deeds").alias("events"),
+            F.sum(F.when(without_right, F.col("deeds")).otherwise(0)).alias("rights"),
             F.count_distinct("owner").alias("owners"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
@@ -62,7 +73,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "deeds").alias("address"),
         )
-        .where(F.col("owners") >= thresholds.refused_owners)
+        .where(several | (F.col("rights") >= thresholds.refused_rights))
         .join(known_since(seen.deeds, seen.clients), "principal", "left")
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
@@ -70,11 +81,12 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     return finding_rows(
         rows,
         subject="principal",
-        severity=high_if(F.coalesce(known, F.lit(False))),
+        severity=high_if(several & F.coalesce(known, F.lit(False))),
         evidence=[
             ("tried", some(F.col("types"))),
             ("refused", F.col("events")),
-            ("different owners", F.col("owners")),
+            ("of them changes of ACLs and users", F.when(F.col("rights") > 0, F.col("rights"))),
+            ("different owners", F.when(F.col("owners") > 0, F.col("owners"))),
             ("tokens of", some(F.col("some_owners"))),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
@@ -85,10 +97,10 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
 
 REFUSED_CHANGES: Final = Sign(
     kind="refused_changes",
-    title="Refused tokens of others",
-    meaning="A principal tries to create, renew or end tokens of several other owners, and may not.",
-    finds="a principal that tries to create, renew or end tokens of several owners",
-    misses="tries with one owner's tokens only",
+    title="Refused changes",
+    meaning="A principal tries to change tokens of several owners, or again and again ACLs or users, and may not.",
+    finds="a principal that is refused tokens of several owners, or many changes of ACLs and users",
+    misses="tries with one owner's tokens only, and a few tries to change rights",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=RefusedChangesThresholds(),
     rule=refused_changes,
