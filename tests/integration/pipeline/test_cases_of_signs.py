@@ -1,10 +1,11 @@
 """Each sign finds what it should in small stories, and nothing in stories that look like them.
 
 The stories are in `signs/`, a file for each sign. A line with `case` begins a story; `finds` says what a report has to
-find in it, as kind, severity and, where a sign has several cases, the first fact of its evidence; `says` how texts of
-its evidence begin. Each further line is an event, or several (`to`, `every`: in hours; `{n}` in a text is
-the number of the event). An event has the fields of `docs/audit.md`, and three more: `at`, in days since the story
-begins; `by`, the id of the token with which the client logs in; `lives`, how many hours a token lives.
+find in it, as kind, severity and, where a sign has several cases, the first fact of its evidence; `about` the addresses
+of the findings; `says` how texts of its evidence begin. Each further line is an event, or several (`to`, `every`: in
+hours; `{n}` in a text is the number of the event). An event has the fields of `docs/audit.md`, and three more: `at`, in
+days since the story begins; `by`, the id of the token with which the client logs in; `lives`, how many hours a token
+lives.
 
 All stories are in one table, so that one run of Spark is enough. Each has its own month, its own names and its own
 networks: `#` in a text is its number. The stories marked `cold` are in the first month, with nothing before them.
@@ -50,6 +51,8 @@ class Case:
     name: str
     cold: bool
     finds: tuple[tuple[str, ...], ...]
+    about: tuple[str, ...]
+    """Addresses of the findings; empty if any will do."""
     says: dict[str, str]
     """Label of a fact of its evidence -> how the text begins."""
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -78,7 +81,10 @@ def _cases() -> Iterator[Case]:
                     yield case
                 number += 1
                 finds = tuple(map(tuple, line["finds"]))
-                case = Case(path.stem, number, line["case"], line.get("cold", False), finds, line.get("says", {}))
+                about = tuple(address.replace("#", str(number)) for address in line.get("about", ()))
+                case = Case(
+                    path.stem, number, line["case"], line.get("cold", False), finds, about, line.get("says", {})
+                )
             else:
                 assert case is not None, f"{path.name} begins with an event"
                 case.lines.append(line)
@@ -134,6 +140,7 @@ def test_a_story_has_the_findings_that_it_should(findings: tuple[Finding, ...], 
     found = Counter((each.kind, each.severity.value, each.evidence[0].text) for each in own)
     assert sorted(each[:2] for each in found.elements()) == sorted(each[:2] for each in case.finds), sorted(found)
     assert Counter(each for each in case.finds if len(each) > 2) <= found
+    assert case.about in {(), tuple(sorted(str(each.address) for each in own))}
     evidence = {each.label: each.text for finding in own for each in finding.evidence}
     for label, begin in case.says.items():
         assert evidence[label].startswith(begin.replace("#", str(case.number)))

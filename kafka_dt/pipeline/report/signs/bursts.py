@@ -2,8 +2,8 @@
 
     bursts(guesses, by="address", what="token_id", window=HOUR, many=5, usual=Usual(5.0, timedelta(days=7)))
 
-`guesses` has a row for each attempt, or for several: `time`, `until`, `tries`, `address`, `software`, and the columns
-named by `by` and `what`.
+`guesses` has a row for each attempt, or for several: `first_seen`, `last_seen`, `tries`, `address`, `software`, and the
+columns named by `by` and `what`.
 """
 
 from __future__ import annotations
@@ -44,25 +44,29 @@ def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: i
 
     Returns:
         A row for each burst, which is one window or several: `place`, `first_seen`, `last_seen`, `events`, `most`
-        (different names in a window), `usual` (on average), `examples`, `clients`, `addresses` (how many), `address`.
+        (different names in a window), `usual` (on average), `examples`, `clients`, `addresses` (how many in a window),
+        `address` (the one with the most tries in a window).
     """
     seconds = int(window.total_seconds())
-    names = guesses.groupBy(
-        F.col(by).alias("place"), F.floor(F.unix_seconds("first_seen") / seconds).cast("long").alias("window"), what
-    ).agg(
-        *first_and_last(),
-        F.sum("tries").alias("tries"),
-        F.min("software").alias("software"),
-        F.min("address").alias("address"),
-    )
-    windows = names.groupBy("place", "window").agg(
-        *first_and_last(),
-        F.count("*").alias("names"),
-        F.sum("tries").alias("tries"),
-        F.array(F.min(what), F.max(what)).alias("examples"),
-        F.min("software").alias("software"),
-        F.count_distinct("address").alias("addresses"),
-        with_most("address", "tries").alias("address"),
+    by_name = guesses.groupBy(
+        F.col(by).alias("place"),
+        F.floor(F.unix_seconds("first_seen") / seconds).cast("long").alias("window"),
+        *("address", what),
+    ).agg(*first_and_last(), F.sum("tries").alias("tries"), F.min("software").alias("software"))
+    of_address = F.sum("tries").over(Window.partitionBy("place", "window", "address"))
+    windows = (
+        by_name.withColumn("of_address", of_address)
+        .groupBy("place", "window")
+        .agg(
+            *first_and_last(),
+            F.count_distinct(what).alias("names"),
+            F.sum("tries").alias("tries"),
+            F.array(F.min(what), F.max(what)).alias("examples"),
+            F.min("software").alias("software"),
+            F.count_distinct("address").alias("addresses"),
+            with_most("address", "of_address").alias("address"),
+            F.max("of_address").alias("of_address"),
+        )
     )
     length = int(usual.before.total_seconds()) // seconds
     earlier = Window.partitionBy("place").orderBy("window").rangeBetween(-length, -1)
@@ -91,6 +95,6 @@ def _joined(windows: DataFrame) -> DataFrame:
             F.array_distinct(F.flatten(distinct("examples"))).alias("examples"),
             distinct("software").alias("clients"),
             F.max("addresses").alias("addresses"),
-            with_most("address", "tries").alias("address"),
+            with_most("address", "of_address").alias("address"),
         )
     )
