@@ -53,12 +53,15 @@ _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
 _MAPPED: Final = "::ffff:"
 """What stands before an IPv4 address on a socket for both."""
 _IPV6_GROUPS: Final = 8
-_NUMBERED: Final = r"(?<![a-z0-9])(?=[a-z]*[aeiou])(?=[a-z]*[g-z])([a-z]{4,})[0-9]+(?![a-z0-9])"
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""One in twenty has a group of letters alone."""
+_NUMBERED: Final = r"(?=[a-z]*[aeiou])(?=[a-z]*[g-z])([a-z]{4,})[0-9]+"
 """A word and a number. What Kubernetes draws has no vowel, hex digits have no letter behind f."""
-_WITH_DIGIT: Final = rf"{_NUMBERED}|[a-z]*[0-9][a-z0-9]*"
-_REPEATED: Final = r"#([-_.:/]#)+"
-_POD_SUFFIX: Final = r"#[-_][bcdfghjklmnpqrstvwxz]{5}$"
+_VARIABLE: Final = rf"(?<![a-z0-9])(?:{_UUID}|{_NUMBERED}|[a-z]*[0-9][a-z0-9]*)(?![a-z0-9])"
+_POD_SUFFIX: Final = r"[-_][bcdfghjklmnpqrstvwxz]{5}(?![a-z0-9])"
 """The random end of a pod's name may be without a digit."""
+_REPEATED: Final = rf"#(?:[-_.:/]+#|{_POD_SUFFIX})+"
+"""A negative number has a second hyphen, as Spark's ids of groups have."""
 
 
 def of_type(*types: EventType) -> Column:
@@ -206,9 +209,8 @@ def _network(address: Column, ipv4_parts: int, ipv4_rest: str, ipv6_groups: int,
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    words = F.regexp_replace(F.lower(shortened(client_id)), _WITH_DIGIT, "$1#")
-    joined = F.regexp_replace(words, _REPEATED, "#")
-    return F.coalesce(F.regexp_replace(joined, _POD_SUFFIX, "#"), F.lit(UNKNOWN))
+    words = F.regexp_replace(F.lower(shortened(client_id)), _VARIABLE, "$1#")
+    return F.coalesce(F.regexp_replace(words, _REPEATED, "#"), F.lit(UNKNOWN))
 
 
 def software(name: Column) -> Column:

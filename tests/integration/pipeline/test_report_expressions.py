@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,15 @@ SHAPES = {
     "job-bcdfg2-beef12": "job-#",
     "etl-5d8c7d-bcdfg": "etl-#",
     "consumer-orders-12": "consumer-orders-#",
+    "consumer-etl-7d9f8b6c4-bcdfg-1": "consumer-etl-#",
     "spark-executor-3f2a9c1e-aa01-4c44-9b1e-0123456789ab-17": "spark-executor-#",
+    "spark-kafka-source-3f2a9c1e-8fcf-4adc-aeee-0123456789ab--433326038-executor-1": "spark-kafka-source-#-executor-#",
+    "spark-kafka-source-3f2a9c1e-8fcf-4adc-aeee-0123456789ab-73326038-executor-1": "spark-kafka-source-#-executor-#",
+    "app-ABCDEFAB-CAFE-4ADE-BEEF-ABCDEFABCDEF-StreamThread-1-consumer": "app-#-streamthread-#-consumer",
+    "feed-face-cafe-dead-beef": "feed-face-cafe-dead-beef",
+    "orders-https-reader": "orders-https-reader",
+    "clicks2-httpsd": "clicks#-httpsd",
+    "worker-3--daily": "worker-#--daily",
     "Console": "console",
     "x" * 16_000: "x" * 200,
     "": "",
@@ -85,6 +94,14 @@ def test_client_ids_are_compared_without_what_each_start_changes(spark: SparkSes
     rows = spark.createDataFrame([(text,) for text in SHAPES], "client string")
     found = {row[0]: row[1] for row in rows.select("client", client_shape(F.col("client"))).collect()}
     assert found == SHAPES
+
+
+def test_every_random_uuid_in_a_client_id_is_left_out(spark: SparkSession) -> None:
+    chance = random.Random(13)  # noqa: S311 - test data
+    uuids = [uuid.UUID(int=chance.getrandbits(128), version=4) for _ in range(2_000)]
+    rows = spark.createDataFrame([(f"app-{each}-StreamThread-1",) for each in uuids], "client string")
+    shapes = rows.select(client_shape(F.col("client"))).distinct().collect()
+    assert shapes == [("app-#-streamthread-#",)]
 
 
 def test_evidence_shows_the_first_names_and_of_long_ones_the_beginning(spark: SparkSession) -> None:
