@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome
@@ -58,14 +59,17 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     of_others = of_tokens & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
     of_rights = of_type(EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
     without_right = of_rights & (F.col("reason") == NO_RIGHT)
-    several = F.col("owners") >= thresholds.refused_owners
+    rights = F.sum(F.when(without_right, F.col("deeds"))).over(Window.partitionBy("principal"))
+    many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
     rows = (
         seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & (of_others | without_right))
+        .withColumn("rights", rights)
+        .where(of_others | many)
         .groupBy("principal")
         .agg(
             *first_and_last(),
             F.sum("deeds").alias("events"),
-            F.sum(F.when(without_right, F.col("deeds")).otherwise(0)).alias("rights"),
+            F.max(F.when(many, F.col("rights"))).alias("rights"),
             F.count_distinct("owner").alias("owners"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
@@ -73,7 +77,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "deeds").alias("address"),
         )
-        .where(several | (F.col("rights") >= thresholds.refused_rights))
+        .where(several | many)
         .join(known_since(seen.deeds, seen.clients), "principal", "left")
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
@@ -85,7 +89,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
         evidence=[
             ("tried", some(F.col("types"))),
             ("refused", F.col("events")),
-            ("of them changes of ACLs and users", F.when(F.col("rights") > 0, F.col("rights"))),
+            ("of them changes of ACLs and users", F.col("rights")),
             ("different owners", F.when(F.col("owners") > 0, F.col("owners"))),
             ("tokens of", some(F.col("some_owners"))),
             ("from addresses", some(F.col("addresses"))),
