@@ -8,12 +8,14 @@
     replace_file(path, text)
 
     with locked(lock): ...           # one process at a time
+    with held(directory): ...        # one process, or BlockingIOError
 
 Source: rename(2), stat(2), flock(2).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -21,6 +23,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
+
+_NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
+"""From a file system that locks no directories, such as NFS."""
 
 Stamp = tuple[int, int, int, int] | None
 """Tells one content of a path from another; None where it cannot be looked at."""
@@ -96,6 +102,26 @@ def locked(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep other processes of this machine from a directory, those that ask; the lock ends with the process.
+
+    Raises:
+        BlockingIOError: another process has it.
+        OSError: it cannot be opened or locked.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
         yield
     finally:
         os.close(descriptor)

@@ -17,9 +17,7 @@ Each file is replaced as a whole, and whatever mixture of old and new a node rea
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -29,7 +27,7 @@ import click
 from kafka_dt.config import SecretKeys
 from kafka_dt.config.options.option import resolve_secret
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS, check_current, join_keys, split_keys
-from kafka_dt.files import replace_file
+from kafka_dt.files import held, replace_file
 from kafka_dt.tokens import SecretKey
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
     from kafka_dt.config import Secret, Settings
 
 _CONTENT: Final = {CURRENT: "key", PREVIOUS: "older keys (none: leave it empty)"}
-_NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
-"""From a file system that locks no directories, such as NFS."""
 _WAY_OUT: Final = {
     errno.EBUSY: "it is a mount of its own; mount its directory instead",
     errno.EPERM: "run the command as root, or give the file to its user and a group of that user's (chown USER: FILE)",
@@ -152,19 +148,13 @@ class KeyFiles:
         Raises:
             KeysError: another command is at work.
         """
-        # The directory: the files themselves are replaced.
-        descriptor = os.open(self.previous.resolve().parent, os.O_RDONLY)
-        try:
+        with ExitStack() as stack:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The directory: the files themselves are replaced.
+                stack.enter_context(held(self.previous.resolve().parent))
             except BlockingIOError:
                 raise KeysError("another `kafka-dt keys` command is at work on these files") from None
-            except OSError as error:
-                if error.errno not in _NO_LOCKS:
-                    raise
             yield
-        finally:
-            os.close(descriptor)
 
 
 def keys_stay(settings: Settings) -> AbstractContextManager[None]:

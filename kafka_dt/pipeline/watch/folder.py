@@ -3,25 +3,20 @@
     with held(folder):
         ...
 
-Source: flock(2)
+Source: kafka_dt/files.py
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
+from kafka_dt import files
 from kafka_dt.pipeline.errors import FolderInUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-_NO_LOCKS: Final = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP}
-"""From a file system that locks no directories, such as NFS."""
 
 
 @contextmanager
@@ -31,15 +26,9 @@ def held(folder: Path) -> Iterator[None]:
     Raises:
         FolderInUse: another watch has it.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(files.held(folder))
         except BlockingIOError:
             raise FolderInUse(str(folder)) from None
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
         yield
-    finally:
-        os.close(descriptor)
