@@ -62,10 +62,14 @@ _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
 
+INTERRUPTED: Final = 130
+"""The exit status of work that Ctrl-C or SIGTERM ended."""
+
+
 class Interrupted(click.ClickException):
     """Ctrl-C ended the command."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED
 
 
 class SuggestingGroup(click.Group):

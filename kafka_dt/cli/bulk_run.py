@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from kafka_dt.bulk import Summary, ZnodeResult, process, token_ids
+from kafka_dt.cli import INTERRUPTED
 from kafka_dt.cli.node_options import connected, now_ms, tell_if_no_token_was_made
 from kafka_dt.cli.output import Output, counted, printable, rate, write_json
-from kafka_dt.cli.progress import INTERRUPTED, Steps
+from kafka_dt.cli.progress import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterator

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 PLAIN_INTERVAL_S: Final = 5.0
 """How often progress is told where there is no terminal."""
-INTERRUPTED: Final = 130
-"""The exit status of work that Ctrl-C or SIGTERM ended."""
 
 
 class Steps:

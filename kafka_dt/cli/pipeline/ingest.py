@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka_dt.cli import INTERRUPTED
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, output_option, rate, write_json
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
-from kafka_dt.cli.progress import INTERRUPTED, Steps
+from kafka_dt.cli.progress import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafka_dt.cli import INTERRUPTED
 from kafka_dt.cli.options import client_config, example, together
 from kafka_dt.cli.output import Output, counted, output_option
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.cases import write_case
 from kafka_dt.cli.pipeline.session import session_options, started
 from kafka_dt.cli.pipeline.source import DURATION, Source, source_options
-from kafka_dt.cli.progress import INTERRUPTED, Steps
+from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.alerts import History
 
 if TYPE_CHECKING:
