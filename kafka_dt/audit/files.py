@@ -148,18 +148,23 @@ class FileSeries:
     def _paths(self) -> Iterator[Path]:
         """Name files in the order in which they are written, whatever the clock does."""
         # The numbers go on where the clock does not: retention may have removed the files with the small ones.
-        own = [name for name in files_in(self._directory) if (name.node, name.worker) == (self._node, self._worker)]
-        started, first = max([(second(self._now_ms()), 0), *((name.started, name.number + 1) for name in own)])
+        earlier = ((name.started, name.number + 1) for name in self._series(complete=None))
+        started, first = max([(second(self._now_ms()), 0), *earlier])
         for number in count(first):
             yield self._path(FileName(self._node, self._worker, started, number))
 
-    def _series(self, *, complete: bool = True) -> list[FileName]:
+    def _series(self, *, complete: bool | None = True) -> list[FileName]:
         """Return the files of this worker and its predecessors, in the order in which they were written."""
         return [name for name in self._own(complete=complete) if name.worker == self._worker]
 
-    def _own(self, *, complete: bool = True) -> list[FileName]:
-        """Return the files of all workers of this node, also of workers that it does not have any more."""
-        return [name for name in files_in(self._directory) if name.node == self._node and name.complete is complete]
+    def _own(self, *, complete: bool | None = True) -> list[FileName]:
+        """Return the files of all workers of this node, also of workers that it does not have any more.
+
+        Args:
+            complete: whether they are complete; None for both.
+        """
+        own = (name for name in files_in(self._directory) if name.node == self._node)
+        return [name for name in own if complete in {None, name.complete}]
 
     def _path(self, name: FileName) -> Path:
         return self._directory / str(name)

@@ -41,7 +41,7 @@ from kafka_dt.audit.file_names import DIGEST, FileName, digest_path, files_in
 from kafka_dt.audit.line_file import whole_lines
 
 LOOKS: Final = 3
-"""How often a series with faults is looked at while a node goes on completing and removing its files."""
+"""How many times the command looks at a series with faults: a node may complete or remove files meanwhile."""
 _EVENT_ID: Final = re.compile(r"(?P<instance>.+)-(?P<number>\d{1,19})")
 
 
