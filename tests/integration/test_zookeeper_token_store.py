@@ -18,13 +18,15 @@ from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTooLarge
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.errors import NoNode, ZooKeeperConnectionLost
-from kafka_dt.zookeeper.proofs.staleness import Staleness
-from kafka_dt.zookeeper.stores.changes import ChangeFollower, PurgeLimits
+from kafka_dt.zookeeper.errors import NoNode
+from kafka_dt.zookeeper.stores.changes import PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
-from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
+from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import (
+    CHANGES,
+    NO_PROOF_MS,
     OF_A_STRANGER,
+    announce,
     caught_up,
     client_of,
     eventually,
@@ -40,14 +42,10 @@ from tests.support.zookeeper.server import child_zookeeper
 from tests.support.zookeeper.token_codecs import codec_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
-
-CHANGES = "/delegation_token/token_changes"
-NO_PROOF_MS = 3_600_000
-"""So long that a change is heard of by its watch, and not because a proof was due."""
 
 
 @pytest.mark.parametrize("seal", [False, True], ids=["plain", "sealed"])
@@ -96,11 +94,7 @@ async def _broker_writes(client: ZooKeeperClient, token_id: str, data: bytes | N
         await client.create(path, data)
     else:
         await client.multi([SetData(path, data)])
-    await _announce(client, token_id.encode())
-
-
-async def _announce(client: ZooKeeperClient, content: bytes) -> None:
-    await client.multi([Create(f"{CHANGES}/token_change_", content, sequence=True)])
+    await announce(client, token_id.encode())
 
 
 async def _changes(client: ZooKeeperClient) -> list[bytes]:
@@ -274,7 +268,7 @@ async def test_a_token_whose_acl_refuses_this_node_harms_no_other(
             kazoo.set_acls(path, OF_A_STRANGER)
             for data in (denied.token_id.encode(), b"hidden"):
                 kazoo.create(f"{CHANGES}/token_change_", data, sequence=True, acl=OF_A_STRANGER)
-            await _announce(other.client, denied.token_id.encode())
+            await announce(other.client, denied.token_id.encode())
             later = new_token()
             await other.store.create(later)
             await eventually(lambda: node.token(later.token_id) == later)
@@ -296,7 +290,7 @@ async def test_a_token_whose_acl_refuses_this_node_harms_no_other(
 async def test_odd_announcements_do_no_harm(zookeeper_connect: str) -> None:
     async with node_of(settings(zookeeper_connect)) as node, client_of(settings(zookeeper_connect)) as broker:
         for content in (b"unknown", b"", b"\xff\xfe", b"..", b".", b"a/../b", b"/", b"\x00", b"x" * 5000, "é".encode()):
-            await _announce(broker, content)
+            await announce(broker, content)
         await broker.create(f"{CHANGES}/odd", b"name")
         token = new_token()
         await _broker_writes(broker, token.token_id, TokenZnode.encode(token))
@@ -324,7 +318,7 @@ async def test_a_gap_in_the_changes_means_comparing_everything(zookeeper_connect
                 Delete(f"{CHANGES}/token_change_0000000002"),
             ]
         )
-        await _announce(broker, b"")
+        await announce(broker, b"")
         await eventually(lambda: node.token(made.token_id) == made)
         await node.store.catch_up()
         assert node.states[gone.token_id] is None
@@ -347,102 +341,6 @@ async def test_a_parent_that_is_made_anew_means_comparing_everything(zookeeper_c
         await node.store.catch_up()
         await node.store.create(later)
         assert (await node.store.read(later.token_id)) is not None
-
-
-async def test_an_own_change_below_a_parent_that_is_gone_hides_none_below_the_next(zookeeper_connect: str) -> None:
-    async with client_of(settings(zookeeper_connect)) as client:
-        read: list[bytes] = []
-
-        async def read_changed(changes: Collection[bytes]) -> None:
-            read.extend(changes)
-
-        async def compare() -> None:
-            """Nothing is there yet."""
-
-        follower = ChangeFollower(
-            client, CHANGES, TokenChangeZnode.PREFIX, read_changed=read_changed, compare=compare, now_ms=now_ms
-        )
-        await client.ensure_path(CHANGES)
-        await follower.catch_up()
-        for _ in range(2):
-            await _announce(client, b"ours")
-        follower.reported(f"{CHANGES}/token_change_0000000001")
-        for name in (*await client.children(CHANGES), ""):
-            await client.delete(f"{CHANGES}/{name}".rstrip("/"))
-        await follower.catch_up()
-        for number in range(3):
-            await _announce(client, str(number).encode())
-        await follower.catch_up()
-        assert read == [b"0", b"1", b"2"]
-
-
-async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_that_go_on(
-    zookeeper_connect: str,
-) -> None:
-    """Under a flood something new is there at each look."""
-    async with client_of(settings(zookeeper_connect)) as client:
-        read: list[bytes] = []
-
-        async def read_changed(changes: Collection[bytes]) -> None:
-            await _announce(client, b"a later one")
-            read.extend(changes)
-
-        async def compare() -> None:
-            """Nothing is there yet."""
-
-        staleness = Staleness(NO_PROOF_MS)
-        follower = ChangeFollower(
-            client,
-            CHANGES,
-            TokenChangeZnode.PREFIX,
-            read_changed=read_changed,
-            compare=compare,
-            now_ms=now_ms,
-            staleness=staleness,
-        )
-        await client.ensure_path(CHANGES)
-        await follower.catch_up()
-        for wait in (follower.catch_up, follower.prove):
-            await _announce(client, wait.__name__.encode())
-            async with asyncio.timeout(on_this_machine(5)):
-                await wait()
-            assert wait.__name__.encode() in read
-        await follower.start()
-        await eventually(lambda: len(read) > 10)
-        await follower.close()
-
-
-async def test_what_is_compared_beside_the_proofs_is_tried_until_it_succeeds(zookeeper_connect: str) -> None:
-    async with client_of(settings(zookeeper_connect)) as client:
-        comparisons = 0
-
-        async def compare() -> None:
-            nonlocal comparisons
-            comparisons += 1
-            if comparisons == 2:
-                raise ZooKeeperConnectionLost("the test breaks it", sent=True)
-
-        async def read_changed(changes: Collection[bytes]) -> None:
-            del changes
-
-        staleness = Staleness(NO_PROOF_MS)
-        follower = ChangeFollower(
-            client,
-            CHANGES,
-            TokenChangeZnode.PREFIX,
-            read_changed=read_changed,
-            compare=compare,
-            now_ms=now_ms,
-            staleness=staleness,
-        )
-        await client.ensure_path(CHANGES)
-        await follower.catch_up()
-        assert comparisons == 1
-        assert follower._place is not None
-        follower._place = (follower._place[0], None)  # as if this were a new session
-        await follower.prove()
-        await eventually(lambda: comparisons == 3)
-        await follower.close()
 
 
 async def test_own_changes_are_purged_by_number(zookeeper_connect: str) -> None:
@@ -472,7 +370,7 @@ async def test_what_others_have_left_behind_is_purged_when_it_is_old(zookeeper_c
     async with client_of(settings(zookeeper_connect)) as broker:
         await broker.ensure_path(CHANGES)
         for _ in range(250):
-            await _announce(broker, b"old")
+            await announce(broker, b"old")
         limits = PurgeLimits(leftover_age_ms=1, interval_ms=50)
         async with node_of(settings(zookeeper_connect)):
             assert len(await broker.children(CHANGES)) == 250

@@ -12,6 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.connection.settings import ZooKeeperSettings
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from tests.support.processes.waiting import on_this_machine
@@ -31,6 +32,9 @@ SESSION_TIMEOUT_MS = 4000
 """With the ticks of the test servers it is as short as the server allows, or near."""
 MAX_STALENESS_MS = 600
 """Short, so that a test need not wait long for a proof: there is one every 200 ms."""
+NO_PROOF_MS = 3_600_000
+"""So long that a change is heard of by its watch, and not because a proof was due."""
+CHANGES = "/delegation_token/token_changes"
 
 
 def now_ms() -> int:
@@ -64,6 +68,11 @@ def stranger(connect: str) -> Iterator[KazooClient]:
     finally:
         client.stop()
         client.close()
+
+
+async def announce(client: ZooKeeperClient, content: bytes) -> None:
+    """Make a change znode, as a process that changes a token does."""
+    await client.multi([Create(f"{CHANGES}/token_change_", content, sequence=True)])
 
 
 def settings(connect: str, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> ZooKeeperSettings:

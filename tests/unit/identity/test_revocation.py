@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -252,21 +252,30 @@ async def test_what_is_posted_while_the_news_are_heard_has_to_be_heard_again(wor
     assert not workers[0].believes
 
 
+def happens_after_the_first_proof(worker: Worker, what: Callable[[], None]) -> None:
+    """Let something happen when a worker has proved its knowledge once, before it goes on."""
+    original = worker._prove
+
+    async def overtaken(token_id: str | None) -> None:
+        await original(token_id)
+        if worker.asked == 1:
+            what()
+
+    worker.revocations._prove = overtaken
+
+
 @pytest.mark.parametrize("seen", [True, False], ids=["seen by a look meanwhile", "not seen yet"])
 async def test_a_login_hears_of_a_revocation_that_is_posted_while_it_hears_the_news(
     workers: list[Worker], *, seen: bool
 ) -> None:
     workers[1].learns(TOKEN, TOKEN.expiring_at(400))
-    original = workers[0]._prove
 
-    async def overtaken(token_id: str | None) -> None:
-        await original(token_id)
-        if workers[0].asked == 1:
-            workers[1].learns(TOKEN, None)
-            if seen:
-                workers[0].revocations.look()
+    def deleted() -> None:
+        workers[1].learns(TOKEN, None)
+        if seen:
+            workers[0].revocations.look()
 
-    workers[0].revocations._prove = overtaken
+    happens_after_the_first_proof(workers[0], deleted)
     assert await workers[0].revocations.hear(ID)
     assert workers[0].asked == 2
     assert workers[0].believes
@@ -276,16 +285,13 @@ async def test_a_login_hears_the_news_again_if_meanwhile_more_is_posted_than_the
     workers: list[Worker],
 ) -> None:
     workers[1].learns(TOKEN, TOKEN.expiring_at(400))
-    original = workers[0]._prove
 
-    async def overtaken(token_id: str | None) -> None:
-        await original(token_id)
-        if workers[0].asked == 1:
-            workers[1].learns(TOKEN, None)
-            for _ in range(SLOTS):
-                workers[1].learns(OTHER, None)
+    def deleted_with_many() -> None:
+        workers[1].learns(TOKEN, None)
+        for _ in range(SLOTS):
+            workers[1].learns(OTHER, None)
 
-    workers[0].revocations._prove = overtaken
+    happens_after_the_first_proof(workers[0], deleted_with_many)
     assert await workers[0].revocations.hear(ID)
     assert workers[0].asked == 2
 

@@ -1,0 +1,118 @@
+"""What follows the changes of tokens in a real ZooKeeper: what it reads, what it compares, and who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
+from kafka_dt.zookeeper.proofs.staleness import Staleness
+from kafka_dt.zookeeper.stores.changes import ChangeFollower
+from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
+from tests.integration.zookeeper_nodes import (
+    CHANGES,
+    NO_PROOF_MS,
+    announce,
+    client_of,
+    eventually,
+    now_ms,
+    settings,
+)
+from tests.support.processes.waiting import on_this_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from kafka_dt.zookeeper.connection.client import ZooKeeperClient
+
+
+async def nothing_is_there() -> None:
+    """Compare nothing with nothing."""
+
+
+async def pass_over(changes: Collection[bytes]) -> None:
+    """Read no change."""
+    del changes
+
+
+async def following(
+    client: ZooKeeperClient,
+    *,
+    read_changed: Callable[[Collection[bytes]], Awaitable[None]] = pass_over,
+    compare: Callable[[], Awaitable[None]] = nothing_is_there,
+    staleness: Staleness | None = None,
+) -> ChangeFollower:
+    """A follower that has looked once."""
+    follower = ChangeFollower(
+        client,
+        CHANGES,
+        TokenChangeZnode.PREFIX,
+        read_changed=read_changed,
+        compare=compare,
+        now_ms=now_ms,
+        staleness=staleness,
+    )
+    await client.ensure_path(CHANGES)
+    await follower.catch_up()
+    return follower
+
+
+async def test_an_own_change_below_a_parent_that_is_gone_hides_none_below_the_next(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as client:
+        read: list[bytes] = []
+
+        async def read_changed(changes: Collection[bytes]) -> None:
+            read.extend(changes)
+
+        follower = await following(client, read_changed=read_changed)
+        for _ in range(2):
+            await announce(client, b"ours")
+        follower.reported(f"{CHANGES}/token_change_0000000001")
+        for name in (*await client.children(CHANGES), ""):
+            await client.delete(f"{CHANGES}/{name}".rstrip("/"))
+        await follower.catch_up()
+        for number in range(3):
+            await announce(client, str(number).encode())
+        await follower.catch_up()
+        assert read == [b"0", b"1", b"2"]
+
+
+async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_that_go_on(
+    zookeeper_connect: str,
+) -> None:
+    """Under a flood something new is there at each look."""
+    async with client_of(settings(zookeeper_connect)) as client:
+        read: list[bytes] = []
+
+        async def read_changed(changes: Collection[bytes]) -> None:
+            await announce(client, b"a later one")
+            read.extend(changes)
+
+        follower = await following(client, read_changed=read_changed, staleness=Staleness(NO_PROOF_MS))
+        for wait in (follower.catch_up, follower.prove):
+            await announce(client, wait.__name__.encode())
+            async with asyncio.timeout(on_this_machine(5)):
+                await wait()
+            assert wait.__name__.encode() in read
+        await follower.start()
+        await eventually(lambda: len(read) > 10)
+        await follower.close()
+
+
+async def test_what_is_compared_beside_the_proofs_is_tried_until_it_succeeds(zookeeper_connect: str) -> None:
+    async with client_of(settings(zookeeper_connect)) as client:
+        comparisons = 0
+
+        async def compare() -> None:
+            nonlocal comparisons
+            comparisons += 1
+            if comparisons == 2:
+                raise ZooKeeperConnectionLost("the test breaks it", sent=True)
+
+        follower = await following(client, compare=compare, staleness=Staleness(NO_PROOF_MS))
+        assert comparisons == 1
+        assert follower._place is not None
+        follower._place = (follower._place[0], None)  # as if this were a new session
+        await follower.prove()
+        await eventually(lambda: comparisons == 3)
+        await follower.close()
