@@ -170,12 +170,22 @@ def _cut(text: Column) -> Column:
 
 def subnet(address: Column) -> Column:
     """Give the network of an address: `10.1.2.0/24`, `2001:db8:0:1::/64`; other text as it is, null as `unknown`."""
-    return _network(address, 3, ".0/24", 4, "::/64")
+    return _network(address, 24, 64)
+
+
+def middle_network(address: Column) -> Column:
+    """Give the network of 16 subnets, of IPv6 256: `10.1.16.0/20`, `2001:db8:0:100::/56`; other text as `subnet`."""
+    return _network(address, 20, 56)
 
 
 def wide_network(address: Column) -> Column:
     """Give the large network of an address: `10.1.0.0/16`, `2001:db8:0::/48`; other text as `subnet` does."""
-    return _network(address, 2, ".0.0/16", 3, "::/48")
+    return _network(address, 16, 48)
+
+
+def widest_network(address: Column) -> Column:
+    """Give the network of 16 large ones: `10.16.0.0/12`, `2001:db8:10::/44`; other text as `subnet` does."""
+    return _network(address, 12, 44)
 
 
 def address_key(address: Column) -> Column:
@@ -200,10 +210,20 @@ def _hex(number: Column, digits: int) -> Column:
     return F.lpad(F.lower(F.hex(number)), digits, "0")
 
 
-def _network(address: Column, ipv4_parts: int, ipv4_rest: str, ipv6_groups: int, ipv6_rest: str) -> Column:
+def _network(address: Column, ipv4_bits: int, ipv6_bits: int) -> Column:
     plain = _plain(address)
-    ipv4 = F.concat(F.substring_index(plain, ".", ipv4_parts), F.lit(ipv4_rest))
-    ipv6 = F.concat(F.array_join(F.slice(_groups(plain), 1, ipv6_groups), ":"), F.lit(ipv6_rest))
+    whole, bits = divmod(ipv4_bits, 8)
+    head = F.substring_index(plain, ".", whole)
+    if bits:
+        cut = F.split(plain, r"\.").getItem(whole).cast("int").bitwiseAND(0x100 - (0x100 >> bits))
+        head, whole = F.concat(head, F.lit("."), cut), whole + 1
+    ipv4 = F.concat(head, F.lit(".0" * (4 - whole) + f"/{ipv4_bits}"))
+    whole, bits = divmod(ipv6_bits, 16)
+    groups = F.slice(_groups(plain), 1, whole)
+    if bits:
+        group = F.conv(F.get(_groups(plain), F.lit(whole)), 16, 10).cast("int")
+        groups = F.concat(groups, F.array(F.lower(F.hex(group.bitwiseAND(0x10000 - (0x10000 >> bits))))))
+    ipv6 = F.concat(F.array_join(groups, ":"), F.lit(f"::/{ipv6_bits}"))
     return F.coalesce(F.when(plain.rlike(_IPV4), ipv4).when(plain.contains(":"), ipv6).otherwise(plain), F.lit(UNKNOWN))
 
 

@@ -12,16 +12,20 @@ A rule asks: did others come there before, did others come along, and does the o
 | `who`, and the column of the question | an owner (or a principal without a token), and where it is |
 | `since`, `until`, `logins` | its first and last login there, and how many |
 | `owner_since` | its first login anywhere |
-| `tokens_since` | its first login with a token, anywhere |
+| `tokens_since`, `own_since` | its first login with a token, and without one, anywhere |
+| `elsewhere_until` | its last login in one of the zones in which it was before |
 | `owner_before` | in how many other zones it was before |
 | `others_before` | how many others were there for `settled` when it came |
 | `others_along` | how many others came within `together` of it, before or after |
-| `others_moved` | how many of these moved |
+| `origin` | where it made the most logins of where it had been before; null: it began there |
+| `others_moved` | how many of these moved; if others were there before, how many from the same origin |
 | `moved` | whether it came with a library that it had before, or began there |
 | `by_token` | whether it came with a token |
 
 The counts are over one row for each owner and zone, not over events. A cluster that moves takes its programs along. A
-thief with the tokens of many owners brings one of its own, so owners whose library is new there did not move.
+thief with the tokens of many owners brings one of its own, so owners whose library is new there did not move. Where
+others were before, those who move together come from the same place: people who come to a VPN from their office do not
+explain a job that does.
 
 `homes_of` tells the zone in which an owner is on most days (`home`), since when and until when it is there
 (`home_since`, `home_until`), and how often it was mainly in another zone than on its last day before (`changes`).
@@ -70,24 +74,41 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
         F.sum("logins").alias("logins"),
         F.min(F.struct("first_seen", "software", "by_token")).alias("first"),
         F.min(F.when(F.col("by_token"), F.col("first_seen"))).alias("tokens_since"),
+        F.min(F.when(~F.col("by_token"), F.col("first_seen"))).alias("own_since"),
     )
     each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token").drop("first")
     had = clients.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
     before = there.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
-    along = there.rangeBetween(-int(together.total_seconds()), int(together.total_seconds()))
+    seconds = int(together.total_seconds())
+    along = there.rangeBetween(-seconds, seconds)
     of_owner = Window.partitionBy("who")
+    in_order = of_owner.orderBy("since", name)
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    busiest = F.max(F.struct("logins", name)).over(earlier)
     arrived = each.join(had, ["who", "came_with"]).withColumn("owner_since", F.min("since").over(of_owner))
-    is_own = (F.col("had_since") < F.col("since")) | (F.col("owner_since") == F.col("since"))
-    return arrived.withColumn("moved", is_own).withColumns(
-        {
-            "tokens_since": F.min("tokens_since").over(of_owner),
-            "owner_before": F.row_number().over(of_owner.orderBy("since", name)) - 1,
-            "others_before": F.count("*").over(before),
-            "others_along": F.count("*").over(along) - 1,
-            "others_moved": F.count(F.when(F.col("moved"), 1)).over(along) - F.col("moved").cast("int"),
-        }
+    began = F.col("owner_since") == F.col("since")
+    from_there = Window.partitionBy(name, "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
+    movers, own = F.count(F.when(F.col("moved"), 1)), F.col("moved").cast("int")
+    return (
+        arrived.withColumns(
+            {
+                "moved": (F.col("had_since") < F.col("since")) | began,
+                "origin": busiest[name],
+                "tokens_since": F.min("tokens_since").over(of_owner),
+                "own_since": F.min("own_since").over(of_owner),
+                "elsewhere_until": F.max("until").over(earlier),
+                "owner_before": F.row_number().over(in_order) - 1,
+                "others_before": F.count("*").over(before),
+                "others_along": F.count("*").over(along) - 1,
+            }
+        )
+        .withColumns({"all_moved": movers.over(along) - own, "moved_from_there": movers.over(from_there) - own})
+        .withColumn(
+            "others_moved", F.when(F.col("others_before") == 0, F.col("all_moved")).otherwise(F.col("moved_from_there"))
+        )
+        .drop("all_moved", "moved_from_there")
     )
 
 

@@ -35,8 +35,9 @@ from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
 from kafka_dt.pipeline.report.signs.refused_changes import NOT_ALLOWED, REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
-from kafka_dt.pipeline.report.signs.stolen_token import ALONE, FOREIGN, STOLEN_TOKEN
+from kafka_dt.pipeline.report.signs.stolen_token import FOREIGN, STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
+from kafka_dt.pipeline.report.strangers import ALONE
 from kafka_dt.pipeline.watch.habits import ALLOWS, CLIENTS, MIGRATION, NETWORKS, PROGRAMS
 from kafka_dt.pipeline.watch.state import Home
 

@@ -12,11 +12,22 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.contents import OTHER
-from kafka_dt.pipeline.report.expressions import client_shape, of_first, some, subnet, with_most
+from kafka_dt.pipeline.report.expressions import (
+    client_shape,
+    middle_network,
+    of_first,
+    some,
+    subnet,
+    wide_network,
+    widest_network,
+    with_most,
+)
 from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time, alive_series
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, SparkSession
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Py4J leaves its sockets to the garbage collector."""
@@ -51,15 +62,16 @@ def test_addresses_are_compared_by_the_networks_that_ipaddress_knows(spark: Spar
         groups = [0 if chance.random() < 0.5 else chance.getrandbits(16) for _ in range(8)]
         texts.append(str(ipaddress.IPv6Address(sum(group << 16 * place for place, group in enumerate(groups)))))
     texts += ["::", "::1", "fe80::1", "1::"]
-    networks = _of(spark, texts)
-    for text in texts:
-        address = ipaddress.ip_address(text)
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        prefix = 24 if (mapped or address).version == 4 else 64
-        expected = ipaddress.ip_network(f"{mapped or text}/{prefix}", strict=False)
-        found = networks[text]
-        assert found is not None
-        assert ipaddress.ip_network(found) == expected, text
+    for network, ipv4_bits, ipv6_bits in [
+        *((subnet, 24, 64), (middle_network, 20, 56), (wide_network, 16, 48), (widest_network, 12, 44)),
+    ]:
+        networks = _of(spark, texts, network)
+        for text in texts:
+            address = ipaddress.ip_address(text)
+            mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+            prefix = ipv4_bits if (mapped or address).version == 4 else ipv6_bits
+            expected = ipaddress.ip_network(f"{mapped or text}/{prefix}", strict=False)
+            assert ipaddress.ip_network(networks[text]) == expected, text
 
 
 def test_of_several_rows_with_the_most_one_is_taken_whatever_their_order(spark: SparkSession) -> None:
@@ -80,14 +92,19 @@ def test_the_second_of_two_values_is_of_the_same_row_as_the_first(spark: SparkSe
 
 def test_what_is_no_plain_address_is_a_place_all_the_same(spark: SparkSession) -> None:
     odd = ["::ffff:10.1.2.3", "fe80::1%eth0", "unknown", "host.example", "::ffff:host", None]
-    assert list(_of(spark, odd).values()) == [
+    assert list(_of(spark, odd, subnet).values()) == [
         *("10.1.2.0/24", "fe80:0:0:0::/64", "unknown", "host.example", "0:0:0:0::/64", "unknown")
+    ]
+    assert list(_of(spark, odd, widest_network).values()) == [
+        *("10.0.0.0/12", "fe80:0:0::/44", "unknown", "host.example", "0:0:0::/44", "unknown")
     ]
 
 
-def _of(spark: SparkSession, texts: list[str] | list[str | None]) -> dict[str | None, str]:
+def _of(
+    spark: SparkSession, texts: list[str] | list[str | None], network: Callable[[Column], Column]
+) -> dict[str | None, str]:
     rows = spark.createDataFrame([(text,) for text in texts], "address string")
-    return {row[0]: row[1] for row in rows.select("address", subnet(F.col("address"))).collect()}
+    return {row[0]: row[1] for row in rows.select("address", network(F.col("address"))).collect()}
 
 
 def test_client_ids_are_compared_without_what_each_start_changes(spark: SparkSession) -> None:

@@ -35,6 +35,34 @@ FLOORS = {
     "User:grace": ["10.8.3.7", "10.8.2.9"],
 }
 """An office: most people have a floor."""
+LARGE = {
+    "User:judy": ["10.33.1.5", "10.33.2.9", "10.34.1.5", "10.34.7.1"],
+    "User:kim": ["10.33.2.6", "10.34.9.6", "10.34.8.6"],
+    "User:leo": ["10.33.1.7", "10.33.3.8", "10.34.1.7"],
+}
+"""A cluster that is larger than a /16."""
+FEW_NODES = {
+    "User:judy": ["10.35.7.5"],
+    "User:kim": ["10.35.7.6", "10.35.9.1"],
+    "User:leo": ["10.35.7.7"],
+}
+"""More of it: a few nodes in another /16, each with a part of it."""
+BESIDE = {
+    "User:mia": ["10.40.1.5", "10.40.2.5", "10.34.4.4"],
+    "User:nils": ["10.40.1.6", "10.40.2.6"],
+    "User:olga": ["10.40.3.7", "10.40.2.7"],
+}
+"""Another cluster, in the same /12; one of its owners was in the large one."""
+IN_PARTS = {
+    "User:pat": ["10.9.32.5", "10.9.33.9"],
+    "User:quinn": ["10.9.34.6", "10.9.33.6"],
+    "User:ravi": ["10.9.34.7", "10.9.47.8"],
+    "User:sara": ["10.9.1.5"],
+    "User:tom": ["10.9.2.5"],
+    "User:uma": ["10.9.3.5"],
+    "User:vera": ["10.9.48.5"],
+}
+"""A cluster in a part of a /16, and hosts in other ones."""
 TWO = {"User:heidi": ["198.51.100.1", "198.51.101.1"], "User:ivan": ["198.51.100.9", "198.51.101.9"]}
 
 
@@ -45,8 +73,9 @@ def places(spark: SparkSession, found: dict[str, list[str]]) -> DataFrame:
 
 
 def zones_of(spark: SparkSession, networks: tuple[Network, ...] = ()) -> dict[str, tuple[str, str]]:
-    company = places(spark, {**PODS, **FLOORS, **TWO})
-    zones = Zones.learned(company, networks, lambda _name, frame: frame)
+    cluster = {who: [*addresses, *FEW_NODES[who]] for who, addresses in LARGE.items()}
+    company = places(spark, {**PODS, **FLOORS, **cluster, **BESIDE, **IN_PARTS, **TWO})
+    zones = Zones.learned(company, networks, lambda _name, frame: frame.localCheckpoint())
     strange = spark.createDataFrame([("10.7.200.1",), ("203.0.113.7",), ("unknown",)], "address string")
     frame = zones.of(company.select("address").unionByName(strange))
     return {row["address"]: (row["zone"], row["zone_kind"]) for row in frame.collect()}
@@ -61,6 +90,14 @@ def test_networks_are_learned_from_who_moves_in_them(spark: SparkSession) -> Non
     assert zone["198.51.101.9"] == "198.51.101.0/24", "two principals show nothing"
     assert zone["203.0.113.7"] == "203.0.113.0/24"
     assert zone["unknown"] == "unknown"
+    large = {address for owner in LARGE.values() for address in owner} | {"10.34.4.4", "10.35.7.6"}
+    assert {zone[address] for address in large} == {"10.32.0.0/12"}
+    assert zone["10.35.9.1"] == "10.35.9.0/24", "one principal shows nothing"
+    assert zone["10.40.1.5"] == "10.40.0.0/16", "a cluster beside it"
+    assert {zone[address] for who in ("pat", "quinn", "ravi") for address in IN_PARTS[f"User:{who}"]} == {
+        "10.9.32.0/20"
+    }
+    assert zone["10.9.48.5"] == "10.9.48.0/24", "hosts outside the part that pods are in"
 
 
 def test_a_file_names_zones_and_the_smallest_network_counts(spark: SparkSession, tmp_path: Path) -> None:
@@ -112,3 +149,23 @@ def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: Spa
         ("User:dan", "new"): (1, 0, 2, 2, False),
         ("User:carol", "new"): (0, 3, 0, 0, True),
     }
+
+
+def test_owners_move_together_if_they_come_from_the_same_place(spark: SparkSession) -> None:
+    rows = [
+        *(("User:dan", "office", 0.0), ("User:eve", "office", 0.0), ("User:frank", "home", 0.0)),
+        *(("User:etl", "cluster", 0.0), ("User:sync", "cluster", 0.0)),
+        *(("User:grace", "vpn", 0.0), ("User:dan", "vpn", 5.0), ("User:eve", "vpn", 5.2), ("User:etl", "vpn", 5.1)),
+        *(("User:etl", "north", 9.0), ("User:new", "north", 9.1), ("User:newer", "vpn", 5.3)),
+    ]
+    clients = spark.createDataFrame(
+        [(who, zone, "java", BEGIN + timedelta(days=first), BEGIN, 3, True) for who, zone, first in rows],
+        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long, "
+        "by_token boolean",
+    )
+    found = {
+        (row["who"], row["zone"]): (row["origin"], row["others_moved"]) for row in peers(clients, "zone").collect()
+    }
+    assert found["User:dan", "vpn"] == found["User:eve", "vpn"] == ("office", 1)
+    assert found["User:etl", "vpn"] == ("cluster", 0), "people and a new owner explain no job where others were before"
+    assert found["User:etl", "north"] == ("vpn", 1), "an owner began at a new place"

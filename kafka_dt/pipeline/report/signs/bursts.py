@@ -2,6 +2,8 @@
 
     bursts(guesses, by="address", what="token_id", window=HOUR, many=5, usual=Usual(5.0, timedelta(days=7)))
 
+One burst is windows that are near to each other. A scanner that runs every week is told once, if `together` says so.
+
 `guesses` has a row for each attempt, or for several: `first_seen`, `last_seen`, `tries`, `address`, `software`, and the
 columns named by `by` and `what`.
 """
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 _NEIGHBOURS: Final = 2
-"""Windows that are so near to each other are one burst."""
-
+"""Windows that are so near to each other are one burst, at least."""
 _DEVIATIONS: Final = 5
 """How many standard deviations of a Poisson distribution a window is above what is usual: chance does not do that."""
 
@@ -39,13 +40,25 @@ class Usual:
     """The time before it that shows what is usual."""
 
 
-def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: int, usual: Usual) -> DataFrame:
+def bursts(
+    guesses: DataFrame,
+    *,
+    by: str,
+    what: str,
+    window: timedelta,
+    many: int,
+    usual: Usual,
+    together: timedelta = timedelta(),
+) -> DataFrame:
     """Find the windows in which a place tries many names, and many more than it usually does.
+
+    Windows that follow each other are one burst, with one between them at the most, and so are windows that are
+    `together` apart or less.
 
     Returns:
         A row for each burst, which is one window or several: `place`, `first_seen`, `last_seen`, `events`, `most`
         (different names in a window), `usual` (on average), `examples`, `clients`, `addresses` (how many in a window),
-        `address` (the one with the most tries in a window).
+        `address` (the one with the most tries in a window), `days` (how many have such a window).
     """
     seconds = int(window.total_seconds())
     by_name = guesses.groupBy(
@@ -76,13 +89,13 @@ def bursts(guesses: DataFrame, *, by: str, what: str, window: timedelta, many: i
     # Where there are a few now and then, as many as `many` come together by chance, too.
     chance = F.when(F.col("usual") > 0, F.col("usual") + F.lit(_DEVIATIONS) * F.sqrt("usual") + 1).otherwise(0)
     burst = F.col("names") >= F.greatest(F.lit(many), F.col("usual") * F.lit(usual.factor), chance)
-    return _joined(windows.withColumn("usual", average).where(burst))
+    return _joined(windows.withColumn("usual", average).where(burst), max(_NEIGHBOURS, together // window))
 
 
-def _joined(windows: DataFrame) -> DataFrame:
-    """Make one row of windows that follow each other, with one between them at the most."""
+def _joined(windows: DataFrame, apart: int) -> DataFrame:
+    """Make one row of windows whose numbers are no more than `apart`."""
     in_order = Window.partitionBy("place").orderBy("window")
-    begins = F.coalesce(F.col("window") - F.lag("window").over(in_order) > _NEIGHBOURS, F.lit(True))
+    begins = F.coalesce(F.col("window") - F.lag("window").over(in_order) > apart, F.lit(True))
     return (
         windows.withColumn("begins", begins.cast("int"))
         .withColumn("burst", F.sum("begins").over(in_order))
@@ -96,5 +109,6 @@ def _joined(windows: DataFrame) -> DataFrame:
             distinct("software").alias("clients"),
             F.max("addresses").alias("addresses"),
             with_most("address", "of_address").alias("address"),
+            F.count_distinct(F.to_date("first_seen")).alias("days"),
         )
     )

@@ -6,7 +6,8 @@ all the time, and so do operators and those who renew tokens. The rule looks at 
 for or may renew are a finding.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
-tokens for others. They may describe for a good reason, and they could do worse.
+tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
+worse. Who gives itself the right to describe and then describes is no administrator.
 
 Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
 first days on.
@@ -44,6 +45,8 @@ class DescriberThresholds:
 
     describe_history: timedelta = threshold(timedelta(days=3), "Time that shows whether a principal describes tokens")
     """Programs that describe do it at their start, or every day."""
+    administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
+    """A thief describes at once what it has made itself allowed to."""
 
 
 def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
@@ -54,7 +57,11 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     new = (
         since.join(known_since(seen.deeds, seen.clients), "principal")
         .where(F.col("known_since") + history < F.col("since"))
-        .join(_administrators(seen), "principal", "left_anti")
+        .join(_administrators(seen), "principal", "left")
+        .where(
+            F.coalesce(F.col("administrates_since") + F.lit(thresholds.administrates_for) > F.col("since"), F.lit(True))
+        )
+        .drop("administrates_since")
     )
     first_day = F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
     answers = (
@@ -76,11 +83,11 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
 
 
 def _administrators(seen: Observed) -> DataFrame:
-    """Tell the principals that change rights, users or tokens of others, or may renew some."""
+    """Tell since when principals change rights, users or tokens of others, or may renew some."""
     of_other = of_type(*_TOKEN_CHANGES) & (F.col("principal") != F.col("owner"))
-    acting = seen.deeds.where(ok(*_ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal")
-    may_renew = seen.lives.select(F.explode("renewers").alias("principal"))
-    return acting.unionByName(may_renew).distinct()
+    acting = seen.deeds.where(ok(*_ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal", "first_seen")
+    may_renew = seen.lives.select(F.explode("renewers").alias("principal"), F.col("created_at").alias("first_seen"))
+    return acting.unionByName(may_renew).groupBy("principal").agg(F.min("first_seen").alias("administrates_since"))
 
 
 def _own_tokens(lives: DataFrame, new: DataFrame) -> DataFrame:

@@ -7,8 +7,10 @@ finding. The cases:
 - *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
   for `other_work`, and it never created tokens for others until then. The severity is high, unless other ACLs for the
   requester came within an hour: then the operator may make it a scheduler.
-- *its own owner*: the owner creates the tokens that others always created for it. A thief may have its password.
-- *another scheduler*: the requester creates tokens for other owners, and now for this one.
+- *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
+  until then. A thief may have made a password of it.
+- *another scheduler*: the requester creates tokens for other owners, and now for this one. One that created for
+  `scheduled` others before gets new owners now and then.
 - *unknown before*: the requester never created tokens for others.
 
 The last three need an owner whose tokens others created and used for `requester_history`. A new scheduler is quiet if
@@ -50,6 +52,8 @@ class RequesterThresholds:
 
     requester_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows its requesters")
     """Schedulers work every day, and a weekend is two days long."""
+    scheduled: int = threshold(5, "Owners of a scheduler that gets new ones now and then")
+    """A hub of notebooks, or what starts a company's jobs."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
 
@@ -61,8 +65,12 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     )
     others = pairs.where(F.col("owner") != F.col("requester"))
     habits = others.groupBy("requester").agg(F.min("since").alias("requests_since"))
+    in_order = Window.partitionBy("requester", F.col("owner") == F.col("requester")).orderBy("since", "owner")
+    pairs = pairs.withColumn("owners_before", F.row_number().over(in_order) - 1)
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "requester")
     first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
+    own = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("requester"))
+    first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
     new = _with_grants(_with_others(first, seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
     return _findings(_created(judged, seen.deeds))
@@ -74,10 +82,12 @@ def _case(thresholds: RequesterThresholds) -> Column:
     planned = F.coalesce(F.col("granted_together") > 1, F.lit(False))
     shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
     itself = F.col("requester") == F.col("owner")
+    at_home = itself & (F.col("own_since") + F.lit(thresholds.requester_history) < F.col("since"))
     return (
         F.when(worked & ~itself, F.lit("allowed after other work"))
-        .when(planned | ~F.coalesce(shown, F.lit(False)), F.lit(None))
+        .when(planned | F.coalesce(at_home, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
+        .when(F.col("owners_before") >= thresholds.scheduled, F.lit(None))
         .when(F.col("requests_since") < F.col("since"), F.lit("another scheduler"))
         .otherwise(F.lit("unknown before"))
     )

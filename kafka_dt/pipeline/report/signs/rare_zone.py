@@ -10,15 +10,18 @@ which are at home in the same zone. *Commuters* are mainly in another zone than 
 - *a commuter among jobs*: the owner's neighbours commute, and the zone is one where owners stay. People have no
   programs there.
 
-It takes `neighbours` to know a zone. A visit is quiet if `visitors` neighbours of the owner or more are there within a
-day as well, with libraries that they had before: a cluster fails over, or moves. A move for good is quiet, because the
-owner does not stay at home. And so is a visit that begins on many machines (`peers.MACHINES`) with the owner's own
-library: a load test, or a new place of the job.
+It takes `neighbours` to know a zone. These visits are quiet:
+
+- `visitors` neighbours of the owner or more are there within a day as well, with libraries that they had before: a
+  cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
+- It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
+- The owner works by day, comes by day and with clients that it had, and others were there before, who do not stay:
+  people whose notebooks run beside jobs have a laptop as well.
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
 Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a
-fail-over, and one with many machines and the owner's library.
+fail-over, one with many machines and the owner's library, and one that uses the token of a person by day.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+_DAY_H: Final = 24
+_HOUR_S: Final = 3600
+
 
 @dataclass(frozen=True, slots=True)
 class ZoneThresholds:
@@ -57,6 +63,12 @@ class ZoneThresholds:
     """In an office more than half of the people commute; in a cluster one in twenty owners."""
     neighbours: int = threshold(5, "Owners that are at home in a zone that is known")
     """Fewer show no habit."""
+    day_hours: int = threshold(10, "Hours of a person's day")
+    """Eight, and some days begin later."""
+    by_day: float = threshold(0.85, "... and the share of its uses in them, at least")
+    """A program that works all day has less than half of them in such hours."""
+    day_parts: int = threshold(5, "... in so many different hours, at least")
+    """A job that runs once or twice a day has its hours, but they are no day."""
     visitors: int = threshold(2, "Neighbours in the same zone within a day that explain a visit")
     """A cluster that moves or fails over takes several owners along."""
 
@@ -79,7 +91,8 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     )
     odd = rows.withColumn("case", case).where(F.col("case").isNotNull())
     alone = seen.work("visits", _alone(odd, seen, homes, thresholds))
-    return _findings(_with_uses(alone, seen.usage))
+    uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
+    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.arrivals, thresholds), ["who", "zone"]))
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -142,13 +155,42 @@ def _span(name: str) -> tuple[Column, Column]:
 
 def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     """Add the tokens and clients of the visits, and whether the owner had such a client elsewhere before."""
-    used = usage.join(visits.select("who").distinct(), "who", "left_semi")
     for name in ("software", "client"):
         since = F.min("first_seen").over(Window.partitionBy("who", name))
-        used = used.withColumn(f"{name}_since", since)
-    there = used.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
+        usage = usage.withColumn(f"{name}_since", since)
+    there = usage.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
     new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
     return there.withColumn("new_client", new_client)
+
+
+def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+    """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`)."""
+    first, last = (F.floor(F.unix_seconds(name) / F.lit(_HOUR_S)) for name in ("first_seen", "last_seen"))
+    # A use of a day or longer goes on at all hours.
+    in_use = F.explode(F.sequence(first, F.least(last, first + F.lit(_DAY_H - 1)))).alias("number")
+    hours = (
+        usage.select("who", in_use)
+        .groupBy("who", F.pmod("number", F.lit(_DAY_H)).alias("hour"))
+        .agg(F.count("*").alias("uses"))
+    )
+    begins = F.transform(
+        F.sequence(F.lit(0), F.lit(thresholds.day_hours - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(_DAY_H))
+    )
+    days = hours.withColumn("begin", F.explode(begins)).groupBy("who", "begin").agg(F.sum("uses").alias("uses"))
+    busiest = days.groupBy("who").agg(with_most("begin", "uses").alias("begin"), F.max("uses").alias("in_day"))
+    owners = hours.groupBy("who").agg(F.sum("uses").alias("uses"), F.count("*").alias("hours")).join(busiest, "who")
+    works_by_day = (F.col("in_day") >= F.col("uses") * F.lit(thresholds.by_day)) & (
+        F.col("hours") >= thresholds.day_parts
+    )
+    comes_by_day = F.pmod(F.hour("since") - F.col("begin"), F.lit(_DAY_H)) < thresholds.day_hours
+    there = arrivals.select("who", "zone", "others_before")
+    is_peoples = (F.col("others_before") > 0) & ~F.col("of_jobs")
+    return (
+        visits.select("who", "zone", "since", F.coalesce("stays", F.lit(False)).alias("of_jobs"))
+        .join(owners, "who")
+        .join(there, ["who", "zone"])
+        .select("who", "zone", (works_by_day & comes_by_day & is_peoples).alias("by_day"))
+    )
 
 
 def _findings(uses: DataFrame) -> DataFrame:
@@ -158,6 +200,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         with_most("token_id", "logins").alias("token_id"),
         with_most("address", "logins", "token_id").alias("address"),
         F.max("new_client").alias("new_client"),
+        F.max("by_day").alias("by_day"),
         F.max("owner_logins").alias("owner_logins"),
         F.max("owner_since").alias("owner_since"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
@@ -167,7 +210,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"
     )
     return finding_rows(
-        rows,
+        rows.where(F.col("new_client") | ~F.col("by_day")),
         subject="token_id",
         severity=high_if(F.col("new_client")),
         evidence=[

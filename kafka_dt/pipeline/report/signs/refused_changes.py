@@ -8,6 +8,10 @@ So is a principal that is refused changes of ACLs or of users again and again (`
 itself rights. A few times are a mistake, such as a command with the wrong login. The severity is medium, because a
 program that keeps ACLs as they are declared, and has lost its own right, does the same.
 
+So is a principal that is refused several different things in a day (`refused_kinds`), of describing, creating, renewing
+and ending tokens, and changing ACLs and users: it tries what its session may do. A program that lacks a right, or does
+with a token what needs a login without one, asks for one thing.
+
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
 
@@ -33,12 +37,16 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
 NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
+NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
+"""Who came with a token asks for what needs a login without one."""
+_OF_TOKENS: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+_OF_RIGHTS: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +59,41 @@ class RefusedChangesThresholds:
     """A new program has got its rights after its first day."""
     refused_rights: int = threshold(10, "Changes of ACLs and users that a principal is refused")
     """A user with the wrong login notices that after a few."""
+    refused_kinds: int = threshold(3, "Different things that a principal is refused in a day")
+    """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
+
+
+def _is_asked() -> Column:
+    return of_type(*_OF_TOKENS, *_OF_RIGHTS, EventType.TOKENS_DESCRIBED)
 
 
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
-    """Find principals that are refused tokens of several owners, or many changes of rights; one finding a principal."""
-    of_tokens = of_type(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
-    of_others = of_tokens & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
-    of_rights = of_type(EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
-    without_right = of_rights & (F.col("reason") == NO_RIGHT)
+    """Find principals that try what they may not; one finding a principal."""
+    of_others = of_type(*_OF_TOKENS) & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
+    without_right = of_type(*_OF_RIGHTS) & (F.col("reason") == NO_RIGHT)
     rights = F.sum(F.when(without_right, F.col("deeds"))).over(Window.partitionBy("principal"))
+    kinds = F.size(F.collect_set("type").over(Window.partitionBy("principal", "date")))
     many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
+    probes = F.col("kinds") >= thresholds.refused_kinds
+    not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     rows = (
-        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & (of_others | without_right))
-        .withColumn("rights", rights)
-        .where(of_others | many)
+        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & _is_asked() & not_allowed)
+        .withColumns({"rights": rights, "kinds": kinds})
+        .where(of_others | many | probes)
         .groupBy("principal")
         .agg(
             *first_and_last(),
             F.sum("deeds").alias("events"),
             F.max(F.when(many, F.col("rights"))).alias("rights"),
-            F.count_distinct("owner").alias("owners"),
+            F.max("kinds").alias("kinds"),
+            F.count_distinct(F.when(of_others, F.col("owner"))).alias("owners"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "deeds").alias("address"),
         )
-        .where(several | many)
+        .where(several | many | probes)
         .join(known_since(seen.deeds, seen.clients), "principal", "left")
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
@@ -88,6 +104,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
         severity=high_if(several & F.coalesce(known, F.lit(False))),
         evidence=[
             ("tried", some(F.col("types"))),
+            ("different things in a day", F.when(probes, F.col("kinds"))),
             ("refused", F.col("events")),
             ("of them changes of ACLs and users", F.col("rights")),
             ("different owners", F.when(F.col("owners") > 0, F.col("owners"))),
@@ -102,8 +119,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
 REFUSED_CHANGES: Final = Sign(
     kind="refused_changes",
     title="Refused changes",
-    meaning="A principal tries to change tokens of several owners, or again and again ACLs or users, and may not.",
-    finds="a principal that is refused tokens of several owners, or many changes of ACLs and users",
+    meaning="A principal tries tokens of several owners, ACLs or users again and again, or several things.",
+    finds="refused tokens of several owners, many refused changes of ACLs and users, several refusals in a day",
     misses="tries with one owner's tokens only, and a few tries to change rights",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=RefusedChangesThresholds(),

@@ -63,9 +63,9 @@ from kafka_dt.pipeline.report.expressions import (
     some,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
-from kafka_dt.pipeline.report.peers import first_arrivals, peers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,10 +75,8 @@ if TYPE_CHECKING:
 
 _PLACE: Final = ("token_id", "address", "software", "software_version", "client")
 """What a use is, among the uses of a token."""
-ALONE: Final = "alone in a network, with another client"
 FOREIGN: Final = "in a foreign network"
 ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
-ANEW: Final = "another program in another place"
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 _OWNED: Final = ("zone", "software", "client")
@@ -140,63 +138,28 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     The place is a large network where no other principal was, if the owner does not travel: then one thing about the
     client is enough. Or it is any zone to which others did not move along.
     """
-    clients = seen.clients
-    rows = clients.where("by_token").join(_lonely(clients, thresholds), ["who", "wide"], "left")
-    rows = rows.join(_came(seen.arrivals, thresholds), ["who", "zone"], "left")
-    rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
-    for name in ("software", "client"):
-        first = clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
-        rows = rows.join(first, ["who", name])
-
-    def is_new(name: str, since: str) -> Column:
-        return F.col(f"owner_{name}_since") >= F.col(since)
-
-    case = F.when(is_new("software", "wide_since") | is_new("client", "wide_since"), F.lit(ALONE)).when(
-        is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
+    strange = strange_clients(
+        seen.clients,
+        seen.arrivals,
+        since="tokens_since",
+        known_for=thresholds.known_for,
+        move_together=thresholds.move_together,
     )
-
-    def of_place(name: str) -> Column:
-        return F.when(case == ALONE, F.col(f"wide_{name}")).otherwise(F.col(f"zone_{name}"))
-
-    what = ("who", "wide", "zone", "software", "client")
-    told = (case.alias("case"), of_place("counts").alias("counts"), of_place("since").alias("since"))
-    strange = rows.select(*what, *told).where(F.col("case").isNotNull()).distinct()
-    uses = seen.usage.where(F.col("token_id").isNotNull()).join(seen.work("strange", strange), [*what])
+    strange = seen.work("strange", strange.where("by_token").drop("by_token"))
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, ["who", "wide", "zone", "software", "client"])
     # What goes on for longer comes with each new token of the owner; the first ones have told of it.
-    return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
+    first = uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
+    of_requester = ["requester", "zone", "software"]
+    settled = F.coalesce(F.col("settled_since") < F.col("first_seen"), F.lit(False))
+    return first.join(_schedulers(seen.usage, thresholds), of_requester, "left").where(~settled).drop("settled_since")
 
 
-def _lonely(clients: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Give the large networks in which an owner was the only principal, unless it was alone in another one before."""
-    others = F.col("others_before") + F.col("others_along")
-    lonely = _late(thresholds) & (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.move_together - 1)
-    counts = F.format_string(
-        "%d other principals came to %s; the owner was in %d other networks since %s",
-        others,
-        "wide",
-        "owner_before",
-        as_text(F.col("owner_since")),
-    )
-    places = first_arrivals(peers(clients, "wide"), lonely)
-    return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
-
-
-def _came(arrivals: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Give the zones to which an owner came late and without others, unless it came to another one so before."""
-    counts = F.format_string(
-        "%d other principals moved to %s on that day; the owner was in %d other zones since %s",
-        "others_moved",
-        "zone",
-        "owner_before",
-        as_text(F.col("owner_since")),
-    )
-    places = first_arrivals(arrivals, _late(thresholds) & (F.col("others_moved") < thresholds.move_together - 1))
-    return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
-
-
-def _late(thresholds: StolenTokenThresholds) -> Column:
-    """Whether an owner's tokens were known when it came; what it does without them tells nothing of theirs."""
-    return F.col("since") >= F.col("tokens_since") + F.lit(thresholds.known_for)
+def _schedulers(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Tell since when the tokens of `move_together` owners by the same requester are used in a zone with a library."""
+    by_others = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
+    owners = by_others.groupBy("requester", "zone", "software", "who").agg(F.min("first_seen").alias("began"))
+    nth = F.get(F.array_sort(F.collect_list("began")), F.lit(thresholds.move_together - 1))
+    return owners.groupBy("requester", "zone", "software").agg(nth.alias("settled_since"))
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:

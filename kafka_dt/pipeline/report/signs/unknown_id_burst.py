@@ -6,8 +6,8 @@ ids that once were a token's, because jobs try those for a while.
 
 An hour is a sign when it has at least `guessed_in_an_hour` different ids, a day when it has `guessed_in_a_day`. Both
 need `guess_factor` times more than is usual for the address: behind a proxy or address translation there may always be
-a few. Hours or days that follow each other are one finding. Where no single address of a network stands out but all of
-them together do, the network is the finding.
+a few. All hours or days of an address that are within `guess_again` are one finding. Where no single address of a
+network stands out but all of them together do, the network is the finding.
 
 For a client that has another address each time, the rule counts the ids of a day over all addresses that never logged
 in before and have the same library; wrong HMACs too, which are counted apart. `guessed_by_strangers` of them are a
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 
+_PLACES: Final = ("address", "subnet")
+"""Whose guesses are of one client, most likely; those of a library may be of several."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuessThresholds:
     """How many ids are no typing errors."""
@@ -57,10 +61,14 @@ class GuessThresholds:
     """A proxy with stale clients behind it always has some."""
     guess_history: timedelta = threshold(timedelta(days=7), "... in the time before")
     """The time before in which the usual number is counted."""
+    guess_again: timedelta = threshold(
+        timedelta(days=8), "Time within which an address that guesses again is told once"
+    )
+    """A scanner runs every week."""
 
 
 def guessed_ids(seen: Observed, thresholds: GuessThresholds) -> DataFrame:
-    """Find addresses, and networks, that guess token ids; one finding for each time they do."""
+    """Find addresses, and networks, that guess token ids; one finding for each of them."""
     tries = seen.work("guesses", _guesses(seen))
     ids = tries.where(~F.col("is_token"))
     quick = _bursts(ids, "address", HOUR, thresholds.guessed_in_an_hour, thresholds)
@@ -99,7 +107,8 @@ def _guesses(seen: Observed) -> DataFrame:
 
 def _bursts(tries: DataFrame, by: str, window: timedelta, many: int, thresholds: GuessThresholds) -> DataFrame:
     usual = Usual(thresholds.guess_factor, thresholds.guess_history)
-    found = bursts(tries, by=by, what="token_id", window=window, many=many, usual=usual)
+    again = thresholds.guess_again if by in _PLACES else timedelta()
+    found = bursts(tries, by=by, what="token_id", window=window, many=many, usual=usual, together=again)
     return found.withColumn("within", F.lit("an hour" if window == HOUR else "a day"))
 
 
@@ -114,6 +123,7 @@ def _findings(found: DataFrame) -> DataFrame:
             ("different ids", F.concat_ws(" in ", F.col("most"), F.col("within"))),
             ("usual there", F.concat_ws(" in ", F.round("usual", 2), F.col("within"))),
             ("attempts", F.col("events")),
+            ("days", F.col("days")),
             ("addresses", F.col("addresses")),
             ("clients", some(F.col("clients"))),
             ("ids, for example", first_of(F.col("examples"))),

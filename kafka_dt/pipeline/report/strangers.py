@@ -1,0 +1,99 @@
+"""Clients that are strange to an owner: in a new place and with a new program, while the company explains neither.
+
+    strange = strange_clients(clients, arrivals, since="tokens_since", known_for=..., move_together=...)
+
+| column | |
+|---|---|
+| `who`, `wide`, `zone`, `software`, `client`, `by_token` | the client, as in `lives.clients_by_zone` |
+| `case` | `ALONE` or `ANEW` |
+| `since` | when the owner came to the place |
+| `counts` | what was counted, as text |
+
+- `ALONE`: when the owner came to this large network (/16, of IPv6 /48), no other principal was there for a day, and
+  fewer than `move_together` moved there on the same day; and the library or the kind of client id is new to the owner.
+  An owner that came to such networks before travels.
+- `ANEW`: the zone, the library and the kind of client id are all new to the owner, and fewer than `move_together` moved
+  to the zone on the same day. An owner that came to another zone so before travels.
+
+In both cases the owner was known for `known_for` when it came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import as_text
+from kafka_dt.pipeline.report.peers import first_arrivals, peers
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from pyspark.sql import Column, DataFrame
+
+ALONE: Final = "alone in a network, with another client"
+ANEW: Final = "another program in another place"
+
+
+def strange_clients(
+    clients: DataFrame, arrivals: DataFrame, *, since: str, known_for: timedelta, move_together: int
+) -> DataFrame:
+    """Give the clients with which owners came to strange places.
+
+    Args:
+        clients: where principals were and with what, as `lives.clients_by_zone` makes it.
+        arrivals: when they came to zones, as `peers.peers` makes it.
+        since: the column of `arrivals` from which on an owner is known: `tokens_since` or `own_since`.
+        known_for: how long it is known when it has a usual place.
+        move_together: owners that came to a place on the same day and move together.
+    """
+    late = F.col("since") >= F.col(since) + F.lit(known_for)
+    alone = late & (F.col("others_moved") < move_together - 1)
+    rows = clients.join(_lonely(clients, alone), ["who", "wide"], "left").join(
+        _came(arrivals, alone), ["who", "zone"], "left"
+    )
+    rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
+    for name in ("software", "client"):
+        first = clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
+        rows = rows.join(first, ["who", name])
+
+    def is_new(name: str, came: str) -> Column:
+        return F.col(f"owner_{name}_since") >= F.col(came)
+
+    case = F.when(is_new("software", "wide_since") | is_new("client", "wide_since"), F.lit(ALONE)).when(
+        is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
+    )
+
+    def of_place(name: str) -> Column:
+        return F.when(case == ALONE, F.col(f"wide_{name}")).otherwise(F.col(f"zone_{name}"))
+
+    what = ("who", "wide", "zone", "software", "client", "by_token")
+    told = (case.alias("case"), of_place("counts").alias("counts"), of_place("since").alias("since"))
+    return rows.select(*what, *told).where(F.col("case").isNotNull()).distinct()
+
+
+def _lonely(clients: DataFrame, alone: Column) -> DataFrame:
+    """Give the large networks in which an owner was the only principal, unless it was alone in another one before."""
+    counts = F.format_string(
+        "%d other principals came to %s; the owner was in %d other networks since %s",
+        F.col("others_before") + F.col("others_along"),
+        "wide",
+        "owner_before",
+        as_text(F.col("owner_since")),
+    )
+    places = first_arrivals(peers(clients, "wide"), alone & (F.col("others_before") == 0))
+    return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
+
+
+def _came(arrivals: DataFrame, alone: Column) -> DataFrame:
+    """Give the zones to which an owner came late and without others, unless it came to another one so before."""
+    counts = F.format_string(
+        "%d other principals moved to %s on that day; the owner was in %d other zones since %s",
+        "others_moved",
+        "zone",
+        "owner_before",
+        as_text(F.col("owner_since")),
+    )
+    places = first_arrivals(arrivals, alone)
+    return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
