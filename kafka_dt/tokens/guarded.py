@@ -4,10 +4,11 @@
 and the HMACs with the keys of this node, and applies the rules.
 
 A change is decided on what the cache holds and written guarded by the version it was decided on. If another node was
-first, the token is read again and the rule is applied again, to its present state. Changes of one token within a
-process wait for each other, because all but the first would conflict. An expiry that has passed is confirmed by a read,
-because another node may have renewed the token a moment ago. A deletion that was asked for needs no guard: no other
-change takes away the right to it.
+first, the token is read again and the rule is applied again, to its present state, up to `CHANGE_WITHIN_S`. Random
+pauses between the attempts give each of many nodes that renew one token its turn. Changes of one token within a process
+wait for each other, because all but the first would conflict. An expiry that has passed is confirmed by a read, because
+another node may have renewed the token a moment ago. A deletion that was asked for needs no guard: no other change
+takes away the right to it.
 
 Source: docs/architecture.md#no-lost-update-no-resurrection; a broker writes without a guard (kafka.zk.KafkaZkClient
 setOrCreateDelegationToken)
@@ -15,7 +16,9 @@ setOrCreateDelegationToken)
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,8 +38,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-MAX_ATTEMPTS: Final = 10
-"""How often a change is decided anew because others change the same token; chance conflicts end sooner."""
+CHANGE_WITHIN_S: Final = 10.0
+"""How long a change is decided anew because others change the same token: less than clients wait for an answer."""
+PAUSE_STEP_S: Final = 0.005
+"""How much longer the pause after a conflict may be than the one after the conflict before; the first is none."""
+LONGEST_PAUSE_S: Final = 0.05
 MAX_IDS: Final = 10
 """How many ids are drawn for a new token before the random generator is given up."""
 
@@ -92,9 +98,10 @@ class GuardedChanges:
         limits: the lifetimes of new tokens.
         now_ms: the clock, in milliseconds since 1970 in UTC.
         random_bytes: returns that many bytes that no attacker can guess.
+        jitter: a number from 0 up to 1, so that nodes do not try again at the same moment.
     """
 
-    __slots__ = ("_cache", "_keyring", "_limits", "_locks", "_now_ms", "_random_bytes", "_store")
+    __slots__ = ("_cache", "_jitter", "_keyring", "_limits", "_locks", "_now_ms", "_random_bytes", "_store")
 
     def __init__(
         self,
@@ -105,6 +112,7 @@ class GuardedChanges:
         *,
         now_ms: Callable[[], int],
         random_bytes: Callable[[int], bytes],
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -112,6 +120,7 @@ class GuardedChanges:
         self._limits = limits
         self._now_ms = now_ms
         self._random_bytes = random_bytes
+        self._jitter = jitter
         self._locks = KeyedLocks()
 
     @property
@@ -153,15 +162,18 @@ class GuardedChanges:
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
         """Apply a change, again while other processes are faster."""
         async with self._locks.hold(token_id):
+            loop = asyncio.get_running_loop()
+            give_up_s, longest_pause_s = loop.time() + CHANGE_WITHIN_S, 0.0
             confirmed = False
-            for _ in range(MAX_ATTEMPTS):
+            while loop.time() < give_up_s:
                 try:
                     return await self._change_once(token_id, hmac, change)
                 except TokenExpired:
                     if confirmed:
                         raise
                 except VersionConflict:
-                    pass
+                    await asyncio.sleep(longest_pause_s * self._jitter())
+                    longest_pause_s = min(longest_pause_s + PAUSE_STEP_S, LONGEST_PAUSE_S)
                 await self._store.read(token_id)
                 confirmed = True
         raise StoreUnavailable(f"token {token_id} is being changed by others all the time")
