@@ -43,6 +43,7 @@ from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.stores import ClusterUnavailable, NodeStores, StoreNeeds, WorkerPlace, WorkerState
 from kafka_dt.tokens import ANONYMOUS, Principal
+from kafka_dt.tokens.staleness import read_clocks
 from kafka_dt_protocol.api.registry import ASKED
 from kafka_dt_protocol.sasl import GSSAPI, ScramMechanism
 
@@ -96,7 +97,7 @@ def node_stores(
         session(upstream.config.with_patience(PATIENCE_MS), upstream.servers, patience_s=PATIENCE_MS / 1000),
         knowledge,
         gateway,
-        monotonic=time.monotonic,
+        clocks=read_clocks,
         proof_s=proof_patience_s(settings.upstream_max_staleness_ms),
         counts=needs.counts,
         acls=known_acls,
@@ -107,7 +108,7 @@ def node_stores(
         needs.cache,
         refresh_s=settings.upstream_token_refresh_ms / 1000,
         max_staleness_ms=settings.upstream_max_staleness_ms,
-        monotonic=time.monotonic,
+        clocks=read_clocks,
         news=news,
     )
     users = NoScramUsers()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kafka_dt.kraft.acls import KnownAcls
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.tokens import Principal
+    from kafka_dt.tokens.staleness import Moment
 
 _T = TypeVar("_T")
 
@@ -50,7 +51,7 @@ class ClusterReader:
         session: connects to one of the brokers, as the gateway's own user.
         knowledge: takes what is read.
         gateway: that user's principal.
-        monotonic: seconds of a clock that never goes back.
+        clocks: tells this instant; the first of the clocks never goes back.
         proof_s: how long a proof may take before another broker is asked, in seconds. The controllers write a record
             every half second. Where one broker after the other takes longer, each next one gets twice the time, up to
             `MOST_PATIENCE` times this: all are behind.
@@ -67,7 +68,7 @@ class ClusterReader:
         knowledge: Knowledge,
         gateway: Principal,
         *,
-        monotonic: Callable[[], float],
+        clocks: Callable[[], Moment],
         proof_s: float,
         counts: Counts | None = None,
         acls: KnownAcls | None = None,
@@ -77,7 +78,7 @@ class ClusterReader:
         self._session = session
         self._knowledge = knowledge
         self._gateway = gateway
-        self._monotonic = monotonic
+        self._clocks = clocks
         self._proof_s = proof_s
         self._patience_s = proof_s
         """How long the next proof may take."""
@@ -107,11 +108,11 @@ class ClusterReader:
             await self._describe(connection)
         return True
 
-    async def prove(self) -> float:
+    async def prove(self) -> Moment:
         """Read the tokens and ACLs, with everything that was acknowledged anywhere before this call.
 
         Returns:
-            Until which moment (of `monotonic`) everything acknowledged is known now.
+            The moment until which everything acknowledged is known now.
 
         Raises:
             StoreUnavailable: as `look`; or the broker has not caught up with the controllers in time.
@@ -120,35 +121,35 @@ class ClusterReader:
         with _failing(connection):
             try:
                 async with asyncio.timeout(self._patience_s):
-                    asked_s = await self._wait_for_image(connection)
+                    asked = await self._wait_for_image(connection)
             except TimeoutError:
                 self._patience_s = min(2 * self._patience_s, MOST_PATIENCE * self._proof_s)
                 raise
             self._patience_s = self._proof_s
-            await self._describe(connection, asked_s)
+            await self._describe(connection, asked[0])
             if self._acls is not None:
                 await self._ask(self._acls.read, connection)
         if connection is not self._trusted:
             self._counts.store_connections.add()
         self._trusted = connection
-        return asked_s
+        return asked
 
     async def close(self) -> None:
         """Ask no more."""
         self._closed = True
         await self._session.close()
 
-    async def _wait_for_image(self, connection: Connection) -> float:
+    async def _wait_for_image(self, connection: Connection) -> Moment:
         """Return the moment until which everything acknowledged will be in the next describe."""
         while True:
-            asked_s = self._monotonic()
+            asked = self._clocks()
             proof = ImageProof(await self._ask(log_end, connection))
             if not proof.can_be_made:
                 await asyncio.sleep(POLL_S)
                 continue
             await self._pass(proof, connection)
             if proof.confirmed_by(await self._ask(log_end, connection)):
-                return asked_s
+                return asked
 
     async def _pass(self, proof: ImageProof, connection: Connection) -> None:
         while True:
@@ -175,7 +176,7 @@ class ClusterReader:
     async def _describe(self, connection: Connection, asked_s: float | None = None) -> None:
         api = ApiKey.DESCRIBE_DELEGATION_TOKEN
         async with self._turn:
-            begun_s, asked_at_s = self._monotonic(), time.perf_counter()
+            begun_s, asked_at_s = self._clocks()[0], time.perf_counter()
             body = await connection.request_undecoded(api, owners=None)
             self._counts.store_request_seconds.observe(time.perf_counter() - asked_at_s)
             arguments = (body, connection.version(api), self._gateway)
@@ -186,7 +187,7 @@ class ClusterReader:
             if listing is not self._listing or self._knowledge.unproved:
                 await self._knowledge.take(listing.tokens, fresh, asked_s)
                 self._listing = listing
-            self.describe_s = self._monotonic() - begun_s
+            self.describe_s = self._clocks()[0] - begun_s
 
 
 @contextmanager

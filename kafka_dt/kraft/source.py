@@ -8,8 +8,8 @@ is hidden from looks.
 
 A revocation that passes through another node is known sooner, by the news that nodes tell each other (`news/`).
 
-The staleness counts from the last proof. Without a reason for one, a worker makes `PROOFS` in the time after which it
-would refuse logins by token.
+The staleness counts from the last proof. Without a reason for one, a worker proves three times in the time after which
+it would refuse logins by token.
 
 Source: docs/decisions/0025-the-clusters-own-tokens.md.
 """
@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.client import LoginFailed
 from kafka_dt.tokens import StoredToken, StoreUnavailable
 from kafka_dt.tokens.sharing import SharedRun
-from kafka_dt.tokens.store import NEVER_MS
+from kafka_dt.tokens.staleness import Staleness
 
 if TYPE_CHECKING:
     from kafka_dt.kraft.knowledge import Knowledge
     from kafka_dt.kraft.news.exchange import NewsExchange
     from kafka_dt.kraft.reader import ClusterReader
     from kafka_dt.tokens import ChangeListener, KnownTokens
+    from kafka_dt.tokens.staleness import Moment
 
 _LOG = logging.getLogger(__name__)
 
-PROOFS: Final = 3
 PAUSE: Final = 4
 """How much longer than a describe the pause after it is, at least."""
 CUT_OFF_S: Final = 3.0
@@ -52,7 +52,7 @@ class ClusterTokens:
         cache: as the listener keeps it.
         refresh_s: how often to look, in seconds.
         max_staleness_ms: how old what is known may be, in milliseconds.
-        monotonic: seconds of a clock that never goes back.
+        clocks: tells this instant; the first of the clocks never goes back.
         news: what nodes tell each other; None if they do not.
     """
 
@@ -64,7 +64,7 @@ class ClusterTokens:
         *,
         refresh_s: float,
         max_staleness_ms: int,
-        monotonic: Callable[[], float],
+        clocks: Callable[[], Moment],
         news: NewsExchange | None = None,
     ) -> None:
         self._reader = reader
@@ -72,11 +72,9 @@ class ClusterTokens:
         self._cache = cache
         self._refresh_s = refresh_s
         self.max_staleness_ms: Final = max_staleness_ms
-        self._proof_due_s = max_staleness_ms / 1000 / PROOFS
-        self._monotonic = monotonic
+        self._staleness = Staleness(max_staleness_ms, clocks)
         self._news = news
         self._proofs = SharedRun(self._prove)
-        self._proved_s: float | None = None
         self._following: asyncio.Task[None] | None = None
         self._failing_since_s: float | None = None
 
@@ -91,7 +89,7 @@ class ClusterTokens:
 
     def staleness_ms(self) -> int:
         """Return the time since the moment until which everything acknowledged is known, in milliseconds."""
-        return NEVER_MS if self._proved_s is None else int((self._monotonic() - self._proved_s) * 1000)
+        return self._staleness.ms()
 
     def on_change(self, listener: ChangeListener) -> None:
         """Set the one listener."""
@@ -157,13 +155,13 @@ class ClusterTokens:
         await self._reader.close()
 
     async def _prove(self) -> None:
-        self._proved_s = await self._reader.prove()
+        self._staleness.proved(await self._reader.prove())
 
     async def _follow(self) -> None:
         pause_s = self._refresh_s
         while True:
             await asyncio.sleep(pause_s)
-            begun_s = self._monotonic()
+            begun_s = self._now_s()
             pause_s = 0.0
             try:
                 await self._look()
@@ -174,27 +172,27 @@ class ClusterTokens:
                     pause_s = REFUSED_S
             except Exception:  # noqa: BLE001 - the tokens must be followed
                 _LOG.exception("The tokens of the upstream cluster could not be read; the worker tries again")
-            rest_s = begun_s + self._refresh_s - self._monotonic()
+            rest_s = begun_s + self._refresh_s - self._now_s()
             # One slow answer must not put off the proof until every login by token is refused.
-            pause_s = max(pause_s, rest_s, min(PAUSE * self._reader.describe_s, self._until_proof_s()))
+            pause_s = max(pause_s, rest_s, min(PAUSE * self._reader.describe_s, self._staleness.proof_due_in_s()))
 
     async def _look(self) -> None:
         """Look, and prove if that is due: a revocation does not wait for the proof."""
         has_looked = await self._reader.look()
-        if self._until_proof_s() <= 0 or self._knowledge.unproved or not has_looked:
+        if self._staleness.is_proof_due() or self._knowledge.unproved or not has_looked:
             await self._proofs.join()
 
-    def _until_proof_s(self) -> float:
-        """Return the time until a proof is due, in seconds; negative when it is late."""
-        return 0.0 if self._proved_s is None else self._proved_s + self._proof_due_s - self._monotonic()
+    def _now_s(self) -> float:
+        """Return the present on the clock that never goes back, in seconds."""
+        return self._staleness.now()[0]
 
     def _failing_s(self) -> float:
         """Return for how long the looks have failed, in seconds."""
-        return 0.0 if self._failing_since_s is None else self._monotonic() - self._failing_since_s
+        return 0.0 if self._failing_since_s is None else self._now_s() - self._failing_since_s
 
     def _note_failure(self, error: StoreUnavailable) -> None:
         if self._failing_since_s is None:
-            self._failing_since_s = self._monotonic()
+            self._failing_since_s = self._now_s()
             _LOG.warning("The worker cannot follow the tokens of the upstream cluster and tries again: %s", error)
 
     def _note_answer(self) -> None:

@@ -1,10 +1,10 @@
-"""Delegation tokens: the values, the rules and the cache, without a socket, a database or a clock of their own.
+"""Delegation tokens: the values, the rules and the cache, without a socket or a database; clocks are passed in.
 
 Read `token.py` first (what a token is), then `manager.py` (which principal may do what with it, in which order it is
 checked), then `store.py` (the interface of the place that keeps the tokens, and its contract). `changes.py` has what a
 requester may ask for; `guarded.py` applies that to a store that only keeps tokens. `two_stores.py` makes one store of
-two, of which one makes no new tokens. `cache.py` is what this process knows of the store; `lookup.py` and `purge.py`
-are the ways in which the manager uses both.
+two, of which one makes no new tokens. `cache.py` is what this process knows of the store, `staleness.py` how old that
+may be; `lookup.py` and `purge.py` are the ways in which the manager uses both.
 """
 
 from kafka_dt.tokens.cache import CachedToken, KnownTokens, TokenCache, TokenListener

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kafka_dt.tokens.staleness import Staleness
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
-from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import (

@@ -41,9 +41,9 @@ from kafka_dt.zookeeper.errors import DeniedByAcl, MultiFailed, NoNode, ZooKeepe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from kafka_dt.tokens.staleness import Staleness
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Stat, Znode
-    from kafka_dt.zookeeper.proofs.staleness import Staleness
 
 _LOG = logging.getLogger(__name__)
 

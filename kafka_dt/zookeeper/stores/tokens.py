@@ -25,6 +25,7 @@ from kafka_dt.lanes import run_lanes
 from kafka_dt.tokens.creation_limits import CreationLimits
 from kafka_dt.tokens.errors import StoreUnavailable, TokenNotFound, TokenTooLarge
 from kafka_dt.tokens.guarded import VersionConflict
+from kafka_dt.tokens.staleness import Staleness
 from kafka_dt.tokens.store import ChangeListener, StoredToken
 from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Create, Delete, SetData, Stat, Znode
 from kafka_dt.zookeeper.connection.reads import BATCH, Reads, SharedSync, zookeeper_time_ms
@@ -38,7 +39,6 @@ from kafka_dt.zookeeper.errors import (
     ZooKeeperError,
     raised_as,
 )
-from kafka_dt.zookeeper.proofs.staleness import Staleness
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.stores.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode, is_node_name
@@ -123,7 +123,7 @@ class ZooKeeperTokenStore:
         return self
 
     def staleness_ms(self) -> int:
-        """Return for how long changes of other nodes may have gone unreported; see `staleness`."""
+        """Return for how long changes of other nodes may have gone unreported; see `Staleness`."""
         return self._staleness.ms()
 
     def forget_proofs(self) -> None:

@@ -12,6 +12,7 @@ from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import TokenCache
+from kafka_dt.tokens.staleness import read_clocks
 from tests.support.tokens.changing_worker import OwnLogin, Worker
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
 
@@ -36,8 +37,8 @@ def knowledge(cache: TokenCache) -> Knowledge:
 
 @pytest.fixture
 async def worker(cluster: ScriptedCluster, cache: TokenCache, knowledge: Knowledge) -> AsyncIterator[Worker]:
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=time.monotonic, proof_s=5)
-    source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_ms=600_000, monotonic=time.monotonic)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, clocks=read_clocks, proof_s=5)
+    source = ClusterTokens(reader, knowledge, cache, refresh_s=60, max_staleness_ms=600_000, clocks=read_clocks)
     changing = ClusterChanges(
         Connections(cluster.session),
         GATEWAY,

@@ -19,6 +19,7 @@ from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import TokenCache
+from kafka_dt.tokens.staleness import read_clocks
 from kafka_dt_protocol.api.registry import ApiKey
 from tests.support.identity.authorization import acl
 from tests.support.tokens.scripted_cluster import GATEWAY, ScriptedCluster
@@ -37,9 +38,11 @@ async def deciding(
 ) -> AsyncIterator[tuple[AclManager, AclCache]]:
     """What a worker knows of the ACLs."""
     known, knowledge = KnownAcls(), Knowledge(tokens, monotonic)
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=monotonic, proof_s=PROOF_S, acls=known)
+    reader = ClusterReader(
+        cluster.session(), knowledge, GATEWAY, clocks=lambda: (monotonic(),), proof_s=PROOF_S, acls=known
+    )
     source = ClusterTokens(
-        reader, knowledge, tokens, refresh_s=60, max_staleness_ms=MAX_STALENESS_MS, monotonic=monotonic
+        reader, knowledge, tokens, refresh_s=60, max_staleness_ms=MAX_STALENESS_MS, clocks=lambda: (monotonic(),)
     )
     acls, cache = ClusterAcls(known, source), AclCache()
     manager = AclManager(acls, cache)
@@ -122,11 +125,9 @@ async def test_where_no_broker_tells_them_they_hold_as_long_as_tokens_would(
 
 async def test_a_node_changes_none(cluster: ScriptedCluster, cache: TokenCache) -> None:
     known = KnownAcls()
-    reader = ClusterReader(
-        cluster.session(), Knowledge(cache, time.monotonic), GATEWAY, monotonic=time.monotonic, proof_s=1
-    )
+    reader = ClusterReader(cluster.session(), Knowledge(cache, time.monotonic), GATEWAY, clocks=read_clocks, proof_s=1)
     source = ClusterTokens(
-        reader, Knowledge(cache, time.monotonic), cache, refresh_s=60, max_staleness_ms=1, monotonic=time.monotonic
+        reader, Knowledge(cache, time.monotonic), cache, refresh_s=60, max_staleness_ms=1, clocks=read_clocks
     )
     acls = ClusterAcls(known, source)
     assert not acls.can_hold("a")

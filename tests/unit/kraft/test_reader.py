@@ -54,14 +54,14 @@ async def knowledge(cache: TokenCache) -> Counting:
 
 @pytest.fixture
 async def reader(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
-    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=PROOF_S)
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, clocks=lambda: (loop_s(),), proof_s=PROOF_S)
     yield made
     await made.close()
 
 
 @pytest.fixture
 async def impatient(cluster: ScriptedCluster, knowledge: Counting) -> AsyncIterator[ClusterReader]:
-    made = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=SHORT_PROOF_S)
+    made = ClusterReader(cluster.session(), knowledge, GATEWAY, clocks=lambda: (loop_s(),), proof_s=SHORT_PROOF_S)
     yield made
     await made.close()
 
@@ -79,7 +79,7 @@ async def test_a_proof_describes_when_the_image_has_moved_past_the_watermark(
     cluster.watermark, cluster.offsets = 11, [8, 8, 10, 10, 11]
     made = described(cluster)
     before = loop_s()
-    assert before <= await reader.prove() <= loop_s()
+    assert (before,) <= await reader.prove() <= (loop_s(),)
     assert cluster.offsets == []
     assert cluster.asked == [
         ApiKey.API_VERSIONS,
@@ -162,8 +162,8 @@ async def test_a_long_answer_is_decoded_as_a_short_one(
 async def test_a_controller_that_was_deposed_proves_nothing(cluster: ScriptedCluster, knowledge: Counting) -> None:
     cluster.epochs = [1, 2, 2]
     seconds = count()
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=lambda: next(seconds), proof_s=PROOF_S)
-    assert await reader.prove() == 1
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, clocks=lambda: (next(seconds),), proof_s=PROOF_S)
+    assert await reader.prove() == (1,)
     assert cluster.asked.count(AskedApi.DESCRIBE_QUORUM) == 4
     await reader.close()
 

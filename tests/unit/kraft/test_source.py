@@ -16,6 +16,7 @@ from kafka_dt.kraft.node import session
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
+from kafka_dt.tokens.staleness import Moment
 from kafka_dt.tokens.store import NEVER_MS
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
 from kafka_dt_protocol.wire.headers import RequestHeader
@@ -34,12 +35,17 @@ def loop_s() -> float:
 
 @asynccontextmanager
 async def following(
-    cluster: ScriptedCluster, cache: TokenCache, *, max_staleness_ms: int = 300_000, refresh_s: float = REFRESH_S
+    cluster: ScriptedCluster,
+    cache: TokenCache,
+    *,
+    max_staleness_ms: int = 300_000,
+    refresh_s: float = REFRESH_S,
+    clocks: Callable[[], Moment] = lambda: (loop_s(),),
 ) -> AsyncIterator[ClusterTokens]:
     knowledge = Knowledge(cache, loop_s)
-    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, monotonic=loop_s, proof_s=5)
+    reader = ClusterReader(cluster.session(), knowledge, GATEWAY, clocks=clocks, proof_s=5)
     source = ClusterTokens(
-        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_ms=max_staleness_ms, monotonic=loop_s
+        reader, knowledge, cache, refresh_s=refresh_s, max_staleness_ms=max_staleness_ms, clocks=clocks
     )
     source.on_change(cache.apply)
     assert source.staleness_ms() == NEVER_MS
@@ -81,6 +87,23 @@ async def test_proofs_keep_what_is_known_from_being_too_old(cluster: ScriptedClu
         while loop_s() - begun < 2:
             assert source.staleness_ms() < 1_000
             await asyncio.sleep(0.02)
+
+
+async def test_what_is_known_is_too_old_when_the_machine_wakes_up_and_is_proved_again(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    """The clock that the event loop waits by stands still while a machine sleeps or a hypervisor holds it."""
+    asleep_s = 0.0
+
+    def clocks() -> Moment:
+        return (loop_s(), loop_s() + asleep_s)
+
+    async with following(cluster, cache, refresh_s=60, clocks=clocks) as source:
+        assert source.staleness_ms() < 60_000
+        asleep_s = 3_600.0
+        assert source.staleness_ms() >= 3_600_000
+        await source.catch_up()
+        assert source.staleness_ms() < 60_000
 
 
 async def test_an_answer_that_was_slow_once_does_not_make_what_is_known_too_old(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kafka_dt.zookeeper.proofs.staleness import Moment, Staleness, read_clocks
+from kafka_dt.tokens.staleness import Moment, Staleness, read_clocks
 
 MAX_STALENESS_MS = 30_000
 INTERVAL_S = 10.0
