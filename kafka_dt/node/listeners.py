@@ -41,6 +41,8 @@ from kafka_dt.tokens import ANONYMOUS, CachedToken, Principal
 from kafka_dt.tracing import Spans
 from kafka_dt_protocol import Limits
 
+NO_LIMIT: Final = -1
+"""The value of `sasl.server.max.receive.size` without a limit."""
 UPSTREAM: Final = "upstream"
 """Stands for the certificate that a gateway shows to the cluster; the names of listeners are in capital letters."""
 
@@ -134,7 +136,7 @@ class WorkerPorts:
             )
             services = ConnectionServices(
                 listener=listener,
-                limits=Limits(listener.sasl_server_max_receive_size, settings.socket_request_max_bytes),
+                limits=frame_limits(listener, settings),
                 handler=handler,
                 sessions=sessions,
                 new_login=new_login,
@@ -210,6 +212,16 @@ class WorkerPorts:
         if per_second >= INT_MAX:
             return []
         return [RateGate(Rate(per_second / self._place.workers, time.monotonic))]
+
+
+def frame_limits(listener: Listener, settings: Settings) -> Limits:
+    """Return how long the requests of a listener's clients may be.
+
+    Source: org.apache.kafka.common.network.NetworkReceive.
+    """
+    before_login_bytes = listener.sasl_server_max_receive_size
+    unlimited = before_login_bytes == NO_LIMIT
+    return Limits(INT_MAX if unlimited else before_login_bytes, settings.socket_request_max_bytes)
 
 
 def encryption(

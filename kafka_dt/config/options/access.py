@@ -24,9 +24,9 @@ class AuthenticationOptions:
     sasl_server_max_receive_size: int = per_listener(
         "sasl.server.max.receive.size",
         524288,
-        "The size of the largest request that the node takes from a client that has not logged in yet.",
+        "The size of the largest request that the node takes from a client that has not logged in yet; -1 means no "
+        "limit. With 0 or another negative value no client can log in.",
         unit="bytes",
-        minimum=1,
     )
     connections_max_reauth_ms: int = per_listener(
         "connections.max.reauth.ms",

@@ -12,9 +12,10 @@ from kafka_dt.config import from_properties, listeners
 from kafka_dt.identity.mechanisms import MECHANISMS
 from kafka_dt.metrics import Counts
 from kafka_dt.node import Shared
-from kafka_dt.node.listeners import WorkerPorts
+from kafka_dt.node.listeners import WorkerPorts, frame_limits
 from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.stores import WorkerPlace
+from kafka_dt_protocol import Limits
 
 
 @dataclass
@@ -43,6 +44,15 @@ def worker_ports() -> WorkerPorts:
     return WorkerPorts(
         settings, made, place, shared, held=lambda _: None, recorder=None, counts=counts, now_ms=lambda: 0
     )
+
+
+@pytest.mark.parametrize(("size", "longest"), [("1000", 1000), ("-1", 2**31 - 1), ("0", 0), ("-2", -2)])
+def test_requests_before_a_login_are_as_long_as_a_broker_takes_them(size: str, longest: int) -> None:
+    """Ask NetworkReceive: only -1 is no limit, and any other value below 1 lets no client log in."""
+    properties = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.server.max.receive.size": size}
+    settings = from_properties({**properties, "sasl.enabled.mechanisms": "SCRAM-SHA-256"}).settings
+    (listener,) = listeners(settings, MECHANISMS)
+    assert frame_limits(listener, settings) == Limits(longest, 104_857_600)
 
 
 async def test_a_gateway_opens_no_port_while_it_drains_and_is_there_until_the_last_connection_has_gone() -> None:
