@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from kafka_dt.audit.verification import shows_strict_mode, verified
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.options import example
-from kafka_dt.cli.output import Output, counted, output_option, write_json
+from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
 
 if TYPE_CHECKING:
@@ -97,11 +97,13 @@ def _show(found: list[Series]) -> None:
     workers = table("WORKER", "FILES", "LINES", "FAULTS", "OLDEST FILE", numbers={"FILES", "LINES", "FAULTS"})
     for series in found:
         oldest = "continues a file that is not here" if series.continues else "begins the chain"
-        workers.add_row(series.worker, f"{series.files:,}", f"{series.lines:,}", f"{len(series.faults):,}", oldest)
+        workers.add_row(
+            printable(series.worker), f"{series.files:,}", f"{series.lines:,}", f"{len(series.faults):,}", oldest
+        )
     out.print(workers)
     faults = table("KIND", "FILE", "LINES", "")
     for fault in (fault for series in found for fault in series.faults):
         lines = "" if fault.first_line is None else f"{fault.first_line}-{fault.last_line}"
-        faults.add_row(fault.kind, fault.file, lines, fault.text)
+        faults.add_row(fault.kind, *map(printable, (fault.file, lines, fault.text)))
     if faults.row_count:
         out.print(faults)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.contexts import Context, Contexts
@@ -104,5 +103,5 @@ def remove(*, name: str) -> None:
     click.echo(f"removed {printable(name)}")
 
 
-def _cells(*cells: str | None) -> Sequence[Text]:
-    return [Text(printable(cell or "-")) for cell in cells]
+def _cells(*cells: str | None) -> Sequence[str]:
+    return [printable(cell or "-") for cell in cells]

@@ -13,7 +13,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -25,9 +24,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from kafka_dt.cli.tables import messages
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.console import Console
     from rich.progress import TaskID
 
 PLAIN_INTERVAL_S: Final = 5.0
@@ -43,12 +45,12 @@ class Steps:
     """
 
     def __init__(self, console: Console | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or messages(stderr=True)
         self._monotonic = monotonic
 
     def note(self, line: str) -> None:
         """Write a line for people."""
-        self._console.print(line, soft_wrap=True, markup=False)
+        self._console.print(line, soft_wrap=True)
 
     @contextmanager
     def step(self, title: str, total: int | None = None) -> Iterator[_Bar | _Lines]:

@@ -24,10 +24,12 @@ from typing import Any, Final
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from kafka_dt import app
 from kafka_dt.cli.health import DEFAULT_URL
 from kafka_dt.cli.options import example, user_data_dir
+from kafka_dt.cli.tables import messages
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
 from kafka_dt.config import METRICS_LISTENER, ConfigError, Endpoint, from_properties, read_properties
 from kafka_dt.files import replace_file
@@ -90,7 +92,7 @@ def run(port: int, data_dir: Path, workers: int) -> None:
 
 def _run(port: int, data_dir: Path, workers: int, template: ForkedTemplate) -> None:
     set_up_logging("supervisor", level=LOG_LEVEL)
-    console = Console(highlight=False)
+    console = messages()
     node = prepare(data_dir)
     zookeeper = EmbeddedZooKeeper(node.zookeeper_dir, login=node.zookeeper_login)
     with console.status("Starting ZooKeeper"):
@@ -99,7 +101,7 @@ def _run(port: int, data_dir: Path, workers: int, template: ForkedTemplate) -> N
         chosen = {"kafka.dt.workers": str(workers), METRICS_LISTENER: f"http://{HOST}:{_metrics_port()}"}
         properties = node.server_properties(port, zookeeper.address) | chosen
         app.run(_serve(node, zookeeper, template, properties, console))
-        console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True, markup=False)
+        console.print(f"kafka-dt has stopped; the tokens stay in {node.data_dir}.", soft_wrap=True)
     except ConfigError as error:
         if error.key == "listeners":
             raise click.ClickException(f"{error.reason}; choose another port with --port, 0 is any") from None
@@ -179,21 +181,20 @@ def _show(
         "Audit events": str(node.audit_dir),
         "Token": f"{token.token_id}, owner {token.owner}: created and logged in with",
     }
-    console.rule("[bold]kafka-dt is ready[/bold]")
+    console.rule(Text("kafka-dt is ready", style="bold"))
     for name, fact in facts.items():
-        console.print(f"[bold]{name:14}[/bold] {fact}", soft_wrap=True)
+        console.print(Text.assemble((f"{name:14}", "bold"), f" {fact}"), soft_wrap=True)
     for title, kind, line in _PASTE:
         console.print()
         console.rule(f"The token for {title}", align="left")
         for key, value in _settings(token, kind, address).items():
-            console.print(line.format(key=key, value=value), soft_wrap=True, markup=False)
+            console.print(line.format(key=key, value=value), soft_wrap=True)
     console.print()
     console.rule("Make another one", align="left")
     login = shlex.quote(str(node.client_properties))
     console.print(
         f"{sys.argv[0]} token create --bootstrap-server {address} --command-config {login}",
         soft_wrap=True,
-        markup=False,
     )
     console.print("\nCtrl-C stops it; the tokens stay.")
 

@@ -1,4 +1,7 @@
-"""Tables and instants for people: whole cells, however narrow the terminal, so that they can be copied."""
+"""The console, tables and instants for people: texts as they are, whole however narrow the terminal, for copying.
+
+A name that looks like rich's markup (`[red]`) or like an emoji's name (`User:key:`) is neither.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,12 @@ _WIDE: Final = 10_000
 
 def console(file: IO[str] | None = None) -> Console:
     """Make the console for tables: stdout, or a file. A terminal wraps what is too long for it; nothing is cut."""
-    return Console(file=file, highlight=False, width=_WIDE)
+    return Console(file=file, highlight=False, markup=False, emoji=False, width=_WIDE)
+
+
+def messages(*, stderr: bool = False) -> Console:
+    """Make the console for all else, as wide as the terminal: stdout, or stderr."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def table(*names: str, numbers: Container[str] = ()) -> Table:

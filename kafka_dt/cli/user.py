@@ -16,7 +16,6 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.text import Text
 
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.administration import administer
@@ -180,7 +179,7 @@ def list_users(*, way: Way, output: Output) -> None:
         made = table("NAME", *ScramMechanism, numbers=tuple(ScramMechanism))
         for name, held in users:
             iterations = (str(held[mechanism]) if mechanism in held else "-" for mechanism in ScramMechanism)
-            made.add_row(Text(printable(name)), *iterations)
+            made.add_row(printable(name), *iterations)
         console().print(made)
     else:
         click.echo("no SCRAM users")

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import click
-from rich.text import Text
 
 from kafka_dt.cli.acl.options import PRINCIPAL, many, pattern_option, with_resources, with_rules
 from kafka_dt.cli.acl.rules import Resources, Rules
@@ -121,7 +120,7 @@ def _write(acls: Sequence[Acl], output: Output) -> None:
     elif rows:
         made = table("RESOURCE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION")
         for row in rows:
-            made.add_row(*(Text(printable(cell)) for cell in row.values()))
+            made.add_row(*map(printable, row.values()))
         console().print(made)
     else:
         click.echo("no ACLs")

@@ -23,7 +23,7 @@ from kafka_dt.cli.keys.files import HeldKeys, Stage
 from kafka_dt.cli.keys.nodes import named
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
 from kafka_dt.cli.options import example
-from kafka_dt.cli.output import Output, counted, write_json
+from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.config import SecretKeyFiles
 from kafka_dt.zookeeper.stores.cluster import live_workers
@@ -112,7 +112,7 @@ class Found:
         console.print(self._key_table())
         console.print(self._node_table() if self.nodes else "No live nodes")
         for line in self._remarks():
-            console.print(line, soft_wrap=True)
+            console.print(printable(line), soft_wrap=True)
 
     def _key_table(self) -> Table:
         made = table("KEY", "ROLE", "LIVE TOKENS", "SEALED WITH IT", numbers=_NUMBERS)
@@ -129,7 +129,7 @@ class Found:
             seals = "yes" if node.seals else "no"
             numbers = map(str, (node.broker_id, node.worker, node.pid))
             row = (node.host, *numbers, node.current_key or "-", others, seals, node.version)
-            made.add_row(*row, style="bold" if self._lags(node) else "")
+            made.add_row(*map(printable, row), style="bold" if self._lags(node) else "")
         return made
 
     def _remarks(self) -> Iterator[str]:

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import connected, settings_options, waiting_options
 from kafka_dt.cli.options import example
 from kafka_dt.cli.output import Output, counted, write_json
+from kafka_dt.cli.tables import messages
 from kafka_dt.config.secret_keys import split_keys
 from kafka_dt.tokens import SecretKey
 from kafka_dt.tokens.keyring import SHORT_CHARACTERS
@@ -34,6 +34,8 @@ from kafka_dt.zookeeper.stores.cluster import live_brokers
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from rich.console import Console
 
     from kafka_dt.cli.keys.nodes import Wanted
     from kafka_dt.config import Settings
@@ -76,7 +78,7 @@ def rotate(
     until = Stage.PREPARED if prepare else Stage.ACTIVATED if activate else Stage.IDLE
     files = KeyFiles(settings)
     given = None if new_key_file is None else _read_key(new_key_file)
-    console = Console(stderr=True, highlight=False)
+    console = messages(stderr=True)
 
     async def run() -> Rotated:
         async with connected(settings) as client:

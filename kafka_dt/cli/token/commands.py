@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 import javaproperties
-from rich.console import Console
 from rich.text import Text
 
 from kafka_dt.cli.options import ask, config_option, example, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
-from kafka_dt.cli.tables import iso_utc
+from kafka_dt.cli.tables import iso_utc, messages
 from kafka_dt.cli.token.listed import ListedToken
 from kafka_dt.client import (
     ClientConfig,
@@ -262,7 +261,7 @@ def _properties(token: DelegationToken, config: ClientConfig) -> Mapping[str, st
 
 def _print(what: Text) -> None:
     # Without soft_wrap rich would cut lines at the terminal's edge, which breaks copying.
-    Console(highlight=False).print(what, soft_wrap=True)
+    messages().print(what, soft_wrap=True)
 
 
 def _hmac(text: str | None, file: TextIO | None) -> bytes:

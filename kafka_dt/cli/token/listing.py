@@ -65,7 +65,7 @@ def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
     elif tokens:
         made = table(*tokens[0].cells)
         for token in tokens:
-            made.add_row(*map(Text, token.cells.values()))
+            made.add_row(*token.cells.values())
         console().print(made)
     else:
         click.echo("no tokens")

@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
 import click
-from rich.text import Text
 
 from kafka_dt.bulk import inventory, token_ids
 from kafka_dt.cli.node_options import connected, keyring_of, now_ms, settings_options, tell_if_no_token_was_made
@@ -117,7 +116,7 @@ class Remaining:
             made = table("OWNER", "TOKENS", "EXPIRES", "MAX", numbers={"TOKENS"})
             for each in self.owners:
                 ends = iso_utc(each.expiry_timestamp), iso_utc(each.max_timestamp)
-                made.add_row(Text(printable(each.owner)), f"{each.tokens:,}", *ends)
+                made.add_row(printable(each.owner), f"{each.tokens:,}", *ends)
             console.print(made)
         for line in self._summary():
             console.print(line, soft_wrap=True)

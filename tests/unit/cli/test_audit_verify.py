@@ -56,6 +56,18 @@ def test_with_a_public_key_files_without_a_trace_of_strict_mode_are_faults(folde
     assert (done.exit_code, done.stderr) == (1, f"Error: 4 faults in {folder}\n")
 
 
+def test_names_of_files_are_shown_as_they_are(folder: Path) -> None:
+    (folder / "audit-[red]k:key:-0-20261126T000000Z-0.jsonl").write_bytes(b'{"id":"aa-1"}\n')
+    (folder / "audit-\x1b[31mk-0-20261126T000000Z-0.jsonl").write_bytes(b'{"id":"aa-1"}\n')
+    (folder / digest_path(folder / FIRST)).write_bytes(b"{}")
+    done = verify(folder)
+    assert done.exit_code == 1
+    assert "audit-[red]k:key:-0  " in done.stdout
+    assert "audit-[red]k:key:-0-20261126T000000Z-0.jsonl  " in done.stdout
+    assert "audit-\\x1b[31mk-0-20261126T000000Z-0.jsonl" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
 def test_the_public_key_may_be_given_for_each_key_that_has_signed(tmp_path: Path) -> None:
     folder, files = tmp_path / "audit", list[str]()
     folder.mkdir()

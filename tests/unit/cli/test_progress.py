@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from kafka_dt.cli.progress import Steps
@@ -17,7 +18,7 @@ class Clock:
 
 def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     out, clock = io.StringIO(), Clock()
-    steps = Steps(Console(file=out), clock)
+    steps = Steps(Console(file=out, markup=False), clock)
     with steps.step("Making events") as step:
         for done in range(10):
             clock.now += 2
@@ -35,9 +36,14 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     ]
 
 
+def test_a_note_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Steps().note("token of User:key: [red]refused")
+    assert capsys.readouterr().err == "token of User:key: [red]refused\n"
+
+
 def test_a_step_with_a_total_tells_rate_and_time_left() -> None:
     out, clock = io.StringIO(), Clock()
-    with Steps(Console(file=out), clock).step("Sealing", 4_000) as step:
+    with Steps(Console(file=out, markup=False), clock).step("Sealing", 4_000) as step:
         step.tell(1_000, 4_000)
         clock.now += 10
         step.tell(2_000, 4_000)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import pytest
 
 from kafka_dt.cli import run as embedded
+from kafka_dt.cli.tables import messages
+from kafka_dt.client import DelegationToken
 from kafka_dt.config import from_properties
 from kafka_dt.zookeeper.errors import DataDirOpen
 
@@ -45,6 +49,23 @@ def test_a_directory_that_others_can_open_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataDirOpen, match="chmod 700"):
         embedded.prepare(tmp_path)
     assert not (tmp_path / "secrets.json").exists()
+
+
+def test_the_folders_of_the_node_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = embedded.prepare(tmp_path / "[red]:key:")
+    node.configuration.write_text("kafka.dt.metrics.listener=http://127.0.0.1:9404\n")
+    token = DelegationToken(
+        token_id="id",
+        owner="User:admin",
+        requester="User:admin",
+        renewers=(),
+        issue_timestamp_ms=0,
+        expiry_timestamp_ms=0,
+        max_timestamp_ms=0,
+        hmac=b"hmac",
+    )
+    embedded._show(messages(), node, cast("Any", SimpleNamespace(address="127.0.0.1:2181")), "127.0.0.1:9092", token)
+    assert f"Audit events   {node.audit_dir}\n" in capsys.readouterr().out
 
 
 def test_a_start_prepares_less_than_a_tenth_of_a_second_of_sealing(tmp_path: Path) -> None:

@@ -69,6 +69,18 @@ def test_nothing_is_cut_off_where_there_is_no_terminal(monkeypatch: pytest.Monke
     assert line.startswith("h" * 200 + " ")
 
 
+def test_what_nodes_and_znodes_say_is_shown_as_it_is() -> None:
+    output = io.StringIO()
+    tokens = replace(TOKENS, unknown_keys={"[bold]:key:": 1}, unreadable={"a": "\x1b[31m not JSON"})
+    found(tokens, replace(LATE, host="[red]:key:", version="\x1b[31m")).show(console(output))
+    lines = output.getvalue()
+    assert "[red]:key:  " in lines
+    assert "The key [bold]:key: is not in" in lines
+    assert "Not readable: 1 token, \\x1b[31m not JSON" in lines
+    assert "Other keys than these settings have: [red]:key: (worker" in lines
+    assert "\x1b" not in lines
+
+
 def test_where_all_is_well_nothing_is_remarked() -> None:
     lines = shown(found(Census({NOW.id: 1}, {NOW.id: 1}, 0, {})))
     assert lines[4:] == ["No live nodes"]
