@@ -16,9 +16,9 @@ _HEAD: Final = """\
 # Command line
 
 Every command ends with status 0; with 1 when the operation was refused or failed, after one line on standard error;
-with 2 for wrong usage. `pipeline ingest --strict` ends with 3 if lines went to quarantine, `audit verify` with 3 if no
-file was written in strict mode, `pipeline report --fail-on` with 4 if there is such a case. This page is made of the
-texts of `--help`.
+with 2 for wrong usage, as when an option names a file that is not there. `pipeline ingest --strict` ends with 3 if
+lines went to quarantine, `audit verify` with 3 if no file was written in strict mode, `pipeline report --fail-on` with
+4 if there is such a case. This page is made of the texts of `--help`.
 
 `kafka-dt --context NAME ...` chooses a context for one command ([use the commands](how-to/commands.md)).
 

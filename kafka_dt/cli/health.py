@@ -49,7 +49,7 @@ class Health:
 @click.command(short_help="Ask a node on this machine whether it is ready.", epilog=EXAMPLES)
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="The server.properties of the node; kafka.dt.metrics.listener says where it is asked.",
 )

@@ -23,7 +23,7 @@ import click
 from kafka_dt.cli.contexts import chosen, named
 from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
 from kafka_dt.client.session_client import SessionClient
-from kafka_dt.config.options.option import resolve_secret
+from kafka_dt.config.options.option import ConfigError, resolve_secret
 from kafka_dt.properties_file import MALFORMED, parse
 
 if TYPE_CHECKING:
@@ -66,7 +66,13 @@ _override_option: Final = click.option(
 
 def config_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--config`, whose help is `text`: the argument `config`."""
-    return click.option("--config", type=click.Path(path_type=Path), metavar="FILE", required=required, help=text)
+    return click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        required=required,
+        help=text,
+    )
 
 
 def settings_file_option(text: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -135,12 +141,14 @@ def secret_of(option: str, given: str) -> str:
     """Read a secret that an option gives as `file:F` or `env:N`; a file's last line end is no part of it.
 
     Raises:
-        ConfigError: there is no such file or variable.
-        click.UsageError: it is neither form.
+        click.UsageError: it is neither form, or there is no such file or variable.
     """
     if not given.startswith(("file:", "env:")):
         raise click.UsageError(f"{option} takes file:F or env:N: every user of this machine can read a command line.")
-    return resolve_secret(option, given).value
+    try:
+        return resolve_secret(option, given).value
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def ask(client: C, request: Callable[[C], Awaitable[T]]) -> T:

@@ -124,7 +124,7 @@ def answer_nonsense(listening: socket.socket) -> None:
         ("--url", "http://a..b:1"),
         ("--url", f"http://{'a' * 64}:1"),
         ("--url", "http://a b:1"),
-        ("--url", "http://x", "--config", "y"),
+        ("--url", "http://x", "--config", __file__),
     ],
 )
 def test_wrong_usage_has_its_own_status(arguments: tuple[str, ...]) -> None:

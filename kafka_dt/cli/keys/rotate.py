@@ -50,7 +50,7 @@ _GOES_ON: Final = "; it goes on where it stopped"
 @settings_options()
 @click.option(
     "--new-key-file",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="A file with the new key. [default: a random key]",
 )
@@ -223,8 +223,6 @@ def _read_key(path: Path) -> str:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise KeysError(f"--new-key-file {path} is not UTF-8 text") from None
-    except OSError as error:
-        raise KeysError(f"--new-key-file {path} cannot be read: {error.strerror}") from None
     if split_keys(text) != (text,):
         raise KeysError(f"{path} has to hold the new key, in one line")
     if SecretKey(text).is_short:

@@ -152,7 +152,7 @@ async def test_a_terminal_gets_a_bar_with_rate_and_time_left() -> None:
 
 USAGE = [
     (["--all"], "Missing option '--config', or '--bootstrap-server'"),
-    (["--config", "x", "--bootstrap-server", "y:1"], "not both"),
+    (["--config", __file__, "--bootstrap-server", "y:1"], "not both"),
     (["--bootstrap-server", "y:1", "--owner", "alice"], "write User:alice"),
     (["--bootstrap-server", "y:1", "--issued-before", "soon"], "neither ISO 8601"),
     (["--bootstrap-server", "y:1", "--issued-before", "20261121"], "write a date like 2026-11-21"),
@@ -194,7 +194,7 @@ def test_a_distributed_run_ends_every_token_only_if_a_script_says_all(said: list
 
 
 def test_a_distributed_run_ends_tokens_of_a_filter_only_if_a_script_says_yes() -> None:
-    result = CliRunner().invoke(main, ["pipeline", "expire", "--config", "x", "--owner", "User:a"])
+    result = CliRunner().invoke(main, ["pipeline", "expire", "--config", __file__, "--owner", "User:a"])
     assert result.exit_code == 2
     assert "would end every token of User:a: say --yes" in result.stderr
 

@@ -95,12 +95,6 @@ def test_a_mechanism_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     assert any("oauthbearer" in setting for setting in refused(tmp_path, properties))
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["check", "--config", str(tmp_path / "nowhere")])
-    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert "cannot be read" in done.stderr
-
-
 def test_a_zookeeper_that_is_not_reached_is_a_warning_and_no_promise_is_made(tmp_path: Path) -> None:
     quick = {**SAFE, "zookeeper.connection.timeout.ms": "300"}
     done = check(tmp_path, quick)

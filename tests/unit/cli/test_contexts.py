@@ -71,7 +71,7 @@ async def test_options_are_never_mixed_with_a_context(
     there = ("--bootstrap-server", server.address)
     ok(await asyncio.to_thread(ask, "token", "describe", *there))
     assert server.logins == []
-    for words in (("token", "describe", *there), ("token", "list", "--config", "server.properties")):
+    for words in (("token", "describe", *there), ("token", "list", "--config", str(login))):
         both = ask("--context", "prod", *words)
         assert (both.exit_code, "not both" in both.stderr) == (2, True)
     monkeypatch.setenv("KAFKA_DT_CONTEXT", "prod")

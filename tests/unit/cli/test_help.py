@@ -22,6 +22,12 @@ PROGRAMS = Path(sys.executable).parent
 
 
 COMMANDS = list(commands(click.Context(main, info_name="kafka-dt")))
+_REQUIRED = {
+    "kafka-dt user create": ["alice", "--bootstrap-server", "127.0.0.1:1"],
+    "kafka-dt user passwd": ["alice", "--bootstrap-server", "127.0.0.1:1"],
+    "kafka-dt zookeeper": ["--data-dir", "nowhere"],
+}
+"""What commands need before they look at a file."""
 every_command = pytest.mark.parametrize("context", COMMANDS, ids=[each.command_path for each in COMMANDS])
 
 
@@ -50,6 +56,19 @@ def test_options_of_one_meaning_have_one_name(context: click.Context) -> None:
         "--settings": "--config",
     }
     assert not names & set(others)
+
+
+@every_command
+def test_an_option_that_names_a_file_that_is_not_there_is_wrong_usage(context: click.Context) -> None:
+    written = {"--alert-memory", "--metrics"}
+    forms = {"FILE": "/nowhere/file", "file:F|env:N": "file:/nowhere/file"}
+    for parameter in context.command.params:
+        file = forms.get(parameter.metavar or "")
+        if file is not None and not written & set(parameter.opts):
+            arguments = [*context.command_path.split()[1:], *_REQUIRED.get(context.command_path, ())]
+            done = CliRunner().invoke(main, [*arguments, parameter.opts[-1], file])
+            assert done.exit_code == 2, (parameter.opts, done.output)
+            assert "/nowhere/file" in done.stderr
 
 
 @every_command

@@ -101,12 +101,6 @@ def test_what_cannot_be_meant_is_an_error_of_usage(cluster: Cluster, arguments: 
     assert reason in result.stderr
 
 
-def test_a_file_of_a_new_key_that_cannot_be_read_is_named_with_its_option(cluster: Cluster) -> None:
-    result = cluster.call("rotate", "--new-key-file", "nope")
-    assert result.exit_code == 1
-    assert result.stderr == "Error: --new-key-file nope cannot be read: No such file or directory\n"
-
-
 def test_an_interrupted_rotation_says_in_one_line_that_it_can_go_on(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
