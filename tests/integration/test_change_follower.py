@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kafka_dt.tokens.staleness import Staleness
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
@@ -97,6 +99,32 @@ async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_
         await follower.start()
         await eventually(lambda: len(read) > 10)
         await follower.close()
+
+
+async def test_a_parent_that_goes_after_the_write_of_a_proof_leaves_it_unproved(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its changes have gone with it, so the proof has to compare everything."""
+    async with client_of(settings(zookeeper_connect)) as client:
+        comparisons = 0
+
+        async def compare() -> None:
+            nonlocal comparisons
+            comparisons += 1
+
+        follower = await following(client, compare=compare, staleness=Staleness(NO_PROOF_MS))
+        assert comparisons == 1
+        sync, removed = client.sync, list[asyncio.Future[None]]()
+
+        def remove_first(path: str) -> Awaitable[None]:
+            if not removed:  # ZooKeeper carries out the requests of a session in their order
+                removed.append(client.delete(path))
+            return sync(path)
+
+        monkeypatch.setattr(client, "sync", remove_first)
+        await follower.prove()
+        await removed[0]
+        assert comparisons == 2
 
 
 async def test_what_is_compared_beside_the_proofs_is_tried_until_it_succeeds(zookeeper_connect: str) -> None:
