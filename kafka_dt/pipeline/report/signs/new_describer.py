@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
@@ -67,6 +68,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     answers = (
         described.join(new, "principal")
         .where(first_day)
+        .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal", "since", "known_since")
         .agg(
             *first_and_last(),
@@ -74,7 +76,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
             F.max("described").alias("described"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            with_most("address", "deeds").alias("address"),
+            with_most("address", "of_address").alias("address"),
         )
     )
     own = _own_tokens(seen.lives, new)

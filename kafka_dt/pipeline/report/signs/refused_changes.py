@@ -80,6 +80,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
         seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & _is_asked() & not_allowed)
         .withColumns({"rights": rights, "kinds": kinds})
         .where(of_others | many | probes)
+        .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal")
         .agg(
             *first_and_last(),
@@ -91,7 +92,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            with_most("address", "deeds").alias("address"),
+            with_most("address", "of_address").alias("address"),
         )
         .where(several | many | probes)
         .join(known_since(seen.deeds, seen.clients), "principal", "left")
