@@ -9,16 +9,18 @@ import pytest
 
 from kafka_dt.tokens.staleness import Staleness
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
-from kafka_dt.zookeeper.stores.changes import ChangeFollower
+from kafka_dt.zookeeper.stores.changes import PURGED_AT_ONCE, ChangeFollower, ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import (
     CHANGES,
     NO_PROOF_MS,
+    OF_A_STRANGER,
     announce,
     client_of,
     eventually,
     now_ms,
     settings,
+    stranger,
 )
 from tests.support.processes.waiting import on_this_machine
 
@@ -99,6 +101,41 @@ async def test_a_caller_waits_for_the_changes_before_its_call_and_not_for_those_
         await follower.start()
         await eventually(lambda: len(read) > 10)
         await follower.close()
+
+
+async def test_a_znode_that_cannot_be_removed_keeps_no_other_and_is_not_tried_each_second(
+    zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with a child of its own, or whose ACL refuses this process."""
+    async with client_of(settings(zookeeper_connect)) as client:
+        await client.ensure_path(f"{CHANGES}/stray/child")
+        with stranger(zookeeper_connect) as other:
+            other.create(f"{CHANGES}/refused", acl=OF_A_STRANGER)
+            other.create(f"{CHANGES}/of_a_stranger/child", makepath=True)
+        for _ in range(2 * PURGED_AT_ONCE):
+            await announce(client, b"old")
+        listed, children = 0, client.children
+
+        def count(path: str) -> Awaitable[list[str]]:
+            nonlocal listed
+            listed += 1
+            return children(path)
+
+        monkeypatch.setattr(client, "children", count)
+        purger = ChangePurger(
+            client, CHANGES, PurgeLimits(retention_ms=0, leftover_age_ms=-60_000, interval_ms=10), now_ms
+        )
+        await client.create(f"{CHANGES}/token_change_own", b"")
+        purger.add("of_a_stranger")
+        purger.add("token_change_own")
+        purger.start()
+        async with asyncio.timeout(on_this_machine(10)):
+            while len(await children(CHANGES)) > 3:  # noqa: ASYNC110 - what is gone has no event
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
+        assert sorted(await children(CHANGES)) == ["of_a_stranger", "refused", "stray"]
+        assert listed == 1
+        await purger.close()
 
 
 async def test_a_parent_that_goes_after_the_write_of_a_proof_leaves_it_unproved(

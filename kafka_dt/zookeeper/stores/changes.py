@@ -36,7 +36,14 @@ from kafka_dt.tokens.sharing import SharedRun
 from kafka_dt.zookeeper.connection.operations import Delete
 from kafka_dt.zookeeper.connection.reads import Reads, zookeeper_time_ms
 from kafka_dt.zookeeper.connection.session import ConnectionState
-from kafka_dt.zookeeper.errors import DeniedByAcl, MultiFailed, NoNode, ZooKeeperConnectionLost, ZooKeeperError
+from kafka_dt.zookeeper.errors import (
+    DeniedByAcl,
+    MultiFailed,
+    NoNode,
+    ZooKeeperConnectionLost,
+    ZooKeeperError,
+    ZooKeeperRefusal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -342,7 +349,7 @@ class ChangePurger:
         return [path for _, path in self._own]
 
     async def purge_own(self) -> None:
-        """Remove those of our own that are old or too many; after a ZooKeeperError nothing is forgotten."""
+        """Remove those of our own that are old or too many; after a lost connection nothing is forgotten."""
         while paths := self._due():
             await self._delete(paths)
             for _ in paths:
@@ -356,15 +363,20 @@ class ChangePurger:
         oldest_ms = min(self._now_ms(), await zookeeper_time_ms(self._client)) - self._limits.leftover_age_ms
         for begin in range(0, len(names), PURGED_AT_ONCE):
             paths = [f"{self._parent}/{name}" for name in names[begin : begin + PURGED_AT_ONCE]]
-            stats = await asyncio.gather(*(self._client.exists(path) for path in paths))
-            old = [
-                path
-                for path, stat in zip(paths, stats, strict=True)
-                if stat is not None and stat.created_ms < oldest_ms
-            ]
+            made_ms = await asyncio.gather(*map(self._made_ms, paths))
+            found = [(path, each) for path, each in zip(paths, made_ms, strict=True) if each is not None]
+            old = [path for path, each in found if each < oldest_ms]
             await self._delete(old)
-            if len(old) < len(paths):  # numbers grow with time, so all further ones are younger
+            if len(old) < len(found):  # numbers grow with time, so all further ones are younger
                 return
+
+    async def _made_ms(self, path: str) -> int | None:
+        """Return when a znode was made; None if it is gone, or its ACL refuses this process."""
+        try:
+            stat = await self._client.exists(path)
+        except DeniedByAcl:
+            return None
+        return None if stat is None else stat.created_ms
 
     def _due(self) -> list[str]:
         oldest_s = time.monotonic() - self._limits.retention_ms / 1000
@@ -381,10 +393,12 @@ class ChangePurger:
             return
         try:
             await self._client.multi([Delete(path) for path in paths])
-        except MultiFailed:  # another process purges, too: then one by one
+        except MultiFailed:  # another process purges, too, or one of them cannot be removed: then one by one
             results = await asyncio.gather(*(self._client.delete(path) for path in paths), return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException) and not isinstance(result, NoNode):
+            for path, result in zip(paths, results, strict=True):
+                if isinstance(result, DeniedByAcl | ZooKeeperRefusal):  # of a stranger, or with a child of its own
+                    _LOG.debug("%s is left: %s", path, result)
+                elif isinstance(result, BaseException) and not isinstance(result, NoNode):
                     raise result from None
 
     async def _run(self) -> None:
