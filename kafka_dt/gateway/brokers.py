@@ -261,7 +261,7 @@ class UpstreamBrokers:
             if broker_id in changed:  # most often the same broker on another machine
                 changed[broker_id].versions = before.versions
         self._brokers.update(changed)
-        if changed or gone:
+        if gone:
             self._find_common()
         for broker_id, broker in changed.items():
             _LOG.info("Upstream broker %d is at %s", broker_id, broker.address)
@@ -291,12 +291,16 @@ class UpstreamBrokers:
             broker.asking = None
 
     def _note_versions(self, broker: _Broker, versions: Any) -> None:
-        if versions != broker.versions:
+        before = broker.versions
+        if versions != before:
             broker.versions = versions
-            self._find_common()
+            # With many brokers it takes long to compare all of them.
+            narrows = self._common is not None and (before is None or _ranges(before) == _ranges(versions))
+            self._find_common([self._common, versions] if narrows else None)
 
-    def _find_common(self) -> None:
-        known = [broker.versions for broker in self._brokers.values() if broker.versions is not None]
+    def _find_common(self, among: Sequence[Any] | None = None) -> None:
+        """Note what all brokers speak; `among`: the answers that it follows from, None = those of all brokers."""
+        known = among or [broker.versions for broker in self._brokers.values() if broker.versions is not None]
         common = in_common(known) if known else None
         if common != self._common:  # else it stays the same object
             self._common = common
@@ -350,6 +354,11 @@ def in_common(answers: Sequence[Any]) -> Any:
         supported_features=_shared(*(answer.supported_features for answer in answers), key="name"),
         zk_migration_ready=all(answer.zk_migration_ready for answer in answers),
     )
+
+
+def _ranges(answer: Any) -> tuple[Any, ...]:
+    """Give what `in_common` narrows."""
+    return (answer.api_keys, answer.supported_features, answer.zk_migration_ready)
 
 
 def _shared(first: Iterable[Any], *others: Iterable[Any], key: str) -> tuple[Any, ...]:
