@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.support.nodes.collector import Collector, attributes, collecting
 from tests.support.nodes.node import Node, node_properties
-from tests.support.processes.waiting import eventually
+from tests.support.processes.waiting import eventually, on_this_machine
 from tests.support.protocol.raw import CREATE, METADATA, RawConnection, ms
 
 WITHIN_S = 20.0
@@ -65,9 +66,17 @@ def test_without_opentelemetrys_variables_nothing_is_traced_and_nothing_imported
         assert not any(map(has_loaded, node.workers()))
 
 
-def test_a_collector_that_is_away_delays_no_request_and_not_the_end(zookeeper_connect: str, tmp_path: Path) -> None:
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_BSP_SCHEDULE_DELAY": "100"}
-    node = Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1), environment=environment)
-    with node, node.connect(user="alice") as connection:
-        use(connection)
-        assert node.stop() == 0
+def test_a_collector_that_does_not_answer_delays_no_request_and_not_the_end(
+    zookeeper_connect: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(on_this_machine(WITHIN_S))
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        node = Node(tmp_path, node_properties(zookeeper_connect, kafka_dt_workers=1), environment=environment)
+        with node, node.connect(user="alice") as connection:
+            use(connection)
+            sending, _ = silent.accept()
+            with sending:
+                use(connection)
+                assert node.stop() == 0
