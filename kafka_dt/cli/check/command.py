@@ -54,9 +54,12 @@ def check(
 
     The command opens no port. It tells everything for which serve would refuse the settings, also a login that
     ZooKeeper or the cluster behind a gateway refuses, and settings that neither a broker nor kafka-dt has. If nothing
-    is refused, it tells what is dangerous: listeners without a login, no authorizer, weak keys, key files that every
-    user of the machine can open, certificates near their end, strict audit in a folder with other audit files, a
-    clock that is off, and keys that live nodes do not have.
+    is refused, it tells what is dangerous: listeners without a login, no authorizer, super users that are separated by
+    commas, weak keys, key files that every user of the machine can open, certificates near their end, strict audit in
+    a folder with other audit files, a clock that is off, and keys that live nodes do not have.
+
+    The command looks at what depends on several settings, such as the listeners, only when each value can be used. So
+    run it again after a correction.
 
     A ZooKeeper or a cluster that the command cannot reach is a warning, and the exit status is 0: it may be there when
     the node starts. The last line then says that it could not be asked.

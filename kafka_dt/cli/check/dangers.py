@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.identity.mechanisms import mechanisms_of
 from kafka_dt.tls import read_identity
-from kafka_dt.tokens import SecretKey
+from kafka_dt.tokens import USER_TYPE, SecretKey
 from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
 
@@ -38,6 +39,7 @@ CERTIFICATE_DAYS: Final = 30
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _IN_CLEAR: Final = {PLAIN: "passwords", OAUTHBEARER: "bearer tokens"}
 """Mechanisms that send a secret as it is."""
+_SECOND_PRINCIPAL: Final = re.compile(rf",\s*{USER_TYPE}:")
 
 
 def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
@@ -55,6 +57,7 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
         shown = upstream_client_properties(settings)
         yield from _certificate("the gateway at the cluster", shown, UPSTREAM_PREFIX.__add__, now_ms)
     yield from _authorizer(settings)
+    yield from _super_users(settings)
     yield from _audit_files(settings)
 
 
@@ -146,6 +149,15 @@ def _authorizer(settings: Settings) -> Iterator[Finding]:
             "allow.everyone.if.no.acl.found",
             "every user may create tokens for a user without ACLs; set it to false, and super.users",
         )
+
+
+def _super_users(settings: Settings) -> Iterator[Finding]:
+    """Look for several principals that are one: a comma is part of a name, such as that of a certificate."""
+    for principal in settings.super_users.split(";"):
+        if _SECOND_PRINCIPAL.search(principal):
+            yield Finding(
+                "super.users", f"{principal.strip()!r} is one user; separate principals by semicolons, not commas"
+            )
 
 
 def _audit_files(settings: Settings) -> Iterator[Finding]:

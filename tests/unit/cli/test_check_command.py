@@ -136,6 +136,7 @@ def test_safe_settings_have_no_warning() -> None:
             "the cluster behind the gateway has all tokens",
         ),
         ({"super.userz": "User:a"}, "super.userz", "did you mean super.users?"),
+        ({"super.users": "User:a, User:b;User:c"}, "super.users", "'User:a, User:b' is one user"),
     ],
 )
 def test_a_danger_is_told_with_its_setting(properties: dict[str, str], setting: str, words: str) -> None:
@@ -144,6 +145,10 @@ def test_a_danger_is_told_with_its_setting(properties: dict[str, str], setting: 
         properties = {**properties, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas}
     found = warned(properties)
     assert [each for each, problem in found if words in problem] == [setting], found
+
+
+def test_a_super_user_may_have_the_name_of_a_certificate() -> None:
+    assert warned({"super.users": "User:CN=admin,OU=ops,O=example;User:b"}) == []
 
 
 def test_a_setting_that_a_broker_reads_otherwise_is_told(tmp_path: Path) -> None:
