@@ -80,7 +80,11 @@ def zookeeper_settings(settings: Settings) -> ZooKeeperSettings:
         ConfigError: naming the key that cannot be used.
     """
     if not settings.zookeeper_connect:
-        raise ConfigError(_CONNECT, "is needed, for example localhost:2181")
+        raise ConfigError(
+            _CONNECT,
+            "is needed, for example localhost:2181; without a ZooKeeper, set kafka.dt.token.store=upstream, for the "
+            "tokens of a Kafka 4 cluster",
+        )
     login = _login(settings)
     has_certificate = settings.zookeeper_ssl_client_enable and bool(settings.zookeeper_ssl_keystore_location)
     if settings.zookeeper_set_acl and login is None and not has_certificate:

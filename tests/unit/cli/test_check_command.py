@@ -90,6 +90,12 @@ def test_listeners_that_cannot_be_made_hide_nothing_else(tmp_path: Path) -> None
     }
 
 
+def test_the_file_of_a_kafka_4_broker_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    found = refused(tmp_path, {"process.roles": "broker,controller", "node.id": "1", "listeners": "PLAINTEXT://:9092"})
+    assert list(found) == ["zookeeper.connect"]
+    assert "kafka.dt.token.store=upstream" in found["zookeeper.connect"]
+
+
 def test_a_mechanism_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     properties = {**SAFE, "sasl.enabled.mechanisms": "OAUTHBEARER"}
     assert any("oauthbearer" in setting for setting in refused(tmp_path, properties))
