@@ -92,7 +92,10 @@ def ask(config: Path) -> Answer:
         try:
             sock.connect(_name(config))
         except ConnectionRefusedError:
-            raise NotRunning(f"no node of this machine runs on {config}") from None
+            raise NotRunning(
+                f"no node of this machine runs on {config}; give the path that kafka-dt serve was started with, as "
+                "ps -ef shows it (kafka-dt run does not read its settings again)"
+            ) from None
         said = b""
         try:
             while piece := sock.recv(4096):
