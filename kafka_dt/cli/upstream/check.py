@@ -30,7 +30,8 @@ from kafka_dt.kraft.brokers import examine_brokers
 from kafka_dt.kraft.finding import Finding, is_fit
 from kafka_dt.kraft.fitness import examine, examine_for_logins, tokens_for
 from kafka_dt.kraft.news.settings import examine_topic
-from kafka_dt.kraft.node import creates_tokens, gateway_principal, session
+from kafka_dt.kraft.node import creates_tokens
+from kafka_dt.kraft.session import gateway_principal, session
 from kafka_dt.log import set_up_logging
 from kafka_dt.tokens import Principal
 from kafka_dt_protocol.sasl import ScramMechanism

@@ -19,7 +19,7 @@ from kafka_dt.client import RequestRefused
 from kafka_dt.config import ConfigError
 from kafka_dt.config.options.gateway import NEWS_TOPIC
 from kafka_dt.kraft.news.settings import allowed, ensure
-from kafka_dt.kraft.node import gateway_principal, session
+from kafka_dt.kraft.session import gateway_principal, session
 from kafka_dt.log import set_up_logging
 
 if TYPE_CHECKING:

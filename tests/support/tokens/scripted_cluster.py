@@ -22,7 +22,7 @@ from kafka_dt.client import ClientConfig, parse_addresses
 from kafka_dt.client.session import ClientSession
 from kafka_dt.identity.acls.binding import AclBinding
 from kafka_dt.kraft.fitness import METADATA_VERSION
-from kafka_dt.kraft.node import session
+from kafka_dt.kraft.session import session
 from kafka_dt.tokens import DelegationToken, Principal
 from kafka_dt_protocol import NO_TIMESTAMP
 from kafka_dt_protocol.api.registry import ASKED, ApiKey, AskedApi

@@ -28,7 +28,7 @@ from kafka_dt.client import (
 from kafka_dt.client.config import Address, ClientConfig, parse_addresses
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.requests import Requests, Sent
-from kafka_dt.kraft.node import session as kafka_session
+from kafka_dt.kraft.session import session as kafka_session
 from kafka_dt.tokens import DelegationToken
 from kafka_dt_protocol.api.registry import APIS, ApiKey
 from kafka_dt_protocol.wire.frames import frame

@@ -13,7 +13,7 @@ from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.kraft import brokers
 from kafka_dt.kraft.brokers import examine_brokers
 from kafka_dt.kraft.finding import Finding
-from kafka_dt.kraft.node import session
+from kafka_dt.kraft.session import session
 from kafka_dt.tokens import DelegationToken, Principal, Token
 from kafka_dt_protocol import ApiKey
 from kafka_dt_protocol.sasl import ScramMechanism

@@ -14,10 +14,12 @@ from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ClientConfig
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
-from kafka_dt.kraft import fitness, node
+from kafka_dt.kraft import cluster as kafka_cluster
+from kafka_dt.kraft import fitness
+from kafka_dt.kraft.cluster import KafkaCluster
 from kafka_dt.kraft.finding import Finding
 from kafka_dt.kraft.fitness import METADATA_VERSION, examine
-from kafka_dt.kraft.node import KafkaCluster, session
+from kafka_dt.kraft.session import session
 from kafka_dt.stores import ClusterUnavailable
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt_protocol import ApiKey
@@ -260,7 +262,7 @@ async def start_beside(hanging: ScriptedServer, api: IntEnum, cluster: ScriptedC
 async def test_a_broker_that_hangs_does_not_hold_up_the_start(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "PATIENCE_MS", 500)
+    monkeypatch.setattr(kafka_cluster, "PATIENCE_MS", 500)
     monkeypatch.setattr(random, "sample", lambda servers, _: servers)
     async with ScriptedServer().running() as hanging:
         await start_beside(hanging, ApiKey.API_VERSIONS, cluster)
@@ -271,7 +273,7 @@ async def test_a_broker_that_is_cut_off_from_the_controllers_does_not_hold_up_th
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It answers what it knows itself, and leaves the question about the metadata log without an answer."""
-    monkeypatch.setattr(node, "START_PATIENCE_MS", 500)
+    monkeypatch.setattr(kafka_cluster, "START_PATIENCE_MS", 500)
     looks = count()
     monkeypatch.setattr(random, "sample", lambda servers, _: servers[::-1] if next(looks) else servers)
     async with ScriptedCluster.fit("gateway", "secret").running() as cut_off:

@@ -12,8 +12,8 @@ import pytest
 from kafka_dt.client import ClientConfig
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.kraft.knowledge import Knowledge
-from kafka_dt.kraft.node import session
 from kafka_dt.kraft.reader import ClusterReader
+from kafka_dt.kraft.session import session
 from kafka_dt.kraft.source import ClusterTokens
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
 from kafka_dt.tokens.staleness import Moment

@@ -17,7 +17,7 @@ from kafka_dt.kraft.news import exchange, member, reading, records
 from kafka_dt.kraft.news.exchange import NewsExchange
 from kafka_dt.kraft.news.message import Revocation
 from kafka_dt.kraft.news.records import Found, batch
-from kafka_dt.kraft.node import session
+from kafka_dt.kraft.session import session
 from kafka_dt.metrics import Counts
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
 from tests.support.processes.waiting import on_this_machine

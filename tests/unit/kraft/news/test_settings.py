@@ -13,7 +13,7 @@ from kafka_dt.client.connection import Connection
 from kafka_dt.identity.acls.binding import AclOperation
 from kafka_dt.kraft.news.settings import POINT, ensure, examine_topic, settings_for
 from kafka_dt.kraft.news.topic import FETCH_BYTES
-from kafka_dt.kraft.node import session
+from kafka_dt.kraft.session import session
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
 from tests.support.tokens.scripted_cluster import GATEWAY
 from tests.support.tokens.scripted_topic import ScriptedTopic
