@@ -1,11 +1,13 @@
 """Lanes: the same work several times at once, off one iterator that all of them take from.
 
-left = iter(names)
+    left = iter(names)
 
-async def lane() -> None:
-for name in left: ...
+    async def lane() -> None:
+        for name in left: ...
 
-await run_lanes(lane, 8, raises=ZooKeeperError)
+    await run_lanes(lane, 8, raises=ZooKeeperError)
+
+The lanes end together: when the iterator is empty, or at the first error of one of them.
 """
 
 from __future__ import annotations

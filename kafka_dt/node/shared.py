@@ -1,7 +1,9 @@
 """What the workers of a node share: memories whose descriptors they get, and contexts of TLS they are forked with.
 
-with node_memory(**Shared.sizes(workers)) as memory:
-Shared.opened(memory, place)         # in each worker
+    with node_memory(**Shared.sizes(workers)) as memory:
+        Shared.opened(memory, place)         # in each worker
+
+The supervisor makes the memories before it starts the first worker.
 """
 
 from __future__ import annotations
