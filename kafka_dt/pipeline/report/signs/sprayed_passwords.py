@@ -4,10 +4,15 @@ A thief with a list of names tries a few passwords for each, so that no name sta
 for which a login is refused in a day, over all addresses from which no client had logged in before. It counts only
 principals that exist, each tried `spray_repeats` times at the most: a program with an old password tries it again and
 again, and a scanner tries names that do not exist. A principal that logs in from the same address, before or later,
-made a typing error. `sprayed` principals in a day are a sign, if they are `spray_factor` times more than is usual. Days
-that follow each other are one finding, about the busiest of these addresses.
+made a typing error. `sprayed` principals in a day are a sign.
 
-The severity is high when a login from one of these addresses succeeds until a day later: a password was right.
+They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
+the same time, with all that other addresses try with it then. The principals of all other addresses are counted
+together; they have to be `spray_factor` times more than is usual, and days that follow each other are one spray. The
+finding is about the busiest address of the spray.
+
+The severity is high when one of the principals that were tried logs in, until a day later, from an address of the spray
+or from a zone of it in which no client had logged in before: a password was right.
 
 Not seen: a thief at an address from which others log in, such as an office's; a thief that tries fewer principals in a
 day, or one of them very often.
@@ -21,19 +26,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.deeds import of_strangers
-from kafka_dt.pipeline.report.expressions import first_of, of_type, some
+from kafka_dt.pipeline.report.expressions import distinct, first_and_last, first_of, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.bursts import DAY, Usual, bursts
-from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+_TRY: Final = ("principal", "address", "date", "software", "tool", "tries", "first_seen", "last_seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +60,116 @@ class SprayThresholds:
 
 
 def sprayed_passwords(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
-    """Find days on which passwords of many principals are tried; days that follow each other are one finding."""
-    tries = _by_strangers(seen, thresholds)
-    usual = Usual(thresholds.spray_factor, thresholds.spray_history)
-    found = bursts(tries, by="everywhere", what="principal", window=DAY, many=thresholds.sprayed, usual=usual)
-    soon = F.col("hit_at").between(F.col("first_seen"), F.col("last_seen") + F.expr("INTERVAL 1 DAY"))
-    hits = found.join(_guessed(tries, seen.usage), soon, "left").groupBy(*found.columns).agg(F.min("hit").alias("hit"))
-    return _findings(hits)
+    """Find sprays on the days on which passwords of many principals are tried; one finding for each spray."""
+    refused = _refused(seen, thresholds)
+    tries = seen.work("tries", _by_strangers(refused, seen))
+    busy = _by_busy_addresses(tries, thresholds)
+    rest = tries.join(busy, list(_TRY), "left_anti")
+    sprays = seen.work("sprays", busy.unionByName(_by_all_others(rest, thresholds)))
+    return _findings(_counted(sprays).join(_hits(sprays, refused, seen), "spray", "left"))
 
 
-def _by_strangers(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
-    """Give the refused passwords of principals that exist, from addresses that never logged in before."""
+def _refused(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
+    """Give the refused passwords of principals that exist, a few of each."""
     wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
     few = F.col("deeds") <= thresholds.spray_repeats
-    refused = seen.deeds.where(wrong & few & F.col("token_id").isNull() & F.col("principal").isNotNull())
+    return seen.deeds.where(wrong & few & F.col("token_id").isNull() & F.col("principal").isNotNull())
+
+
+def _by_strangers(refused: DataFrame, seen: Observed) -> DataFrame:
+    """Keep those from addresses that never logged in before; a principal that logs in there later mistyped."""
     tried = refused.select("principal", "address").distinct()
     logins = seen.usage.select(F.col("who").alias("principal"), "address")
     at_home = logins.join(tried, ["principal", "address"], "left_semi")
     typed = seen.work("typed", refused.join(at_home, ["principal", "address"], "left_anti"))
-    return of_strangers(typed, seen.usage).withColumns({"everywhere": F.lit(True), "tries": F.col("deeds")})
+    tool = F.min("software").over(Window.partitionBy("address"))
+    return of_strangers(typed, seen.usage).withColumns({"tool": tool, "tries": F.col("deeds")}).select(*_TRY)
 
 
-def _guessed(tries: DataFrame, usage: DataFrame) -> DataFrame:
-    """Give the logins without a token that succeeded from the addresses of refused ones."""
-    tried = tries.select("address").distinct()
+def _by_busy_addresses(tries: DataFrame, thresholds: SprayThresholds) -> DataFrame:
+    """Name the sprays (`spray`) of addresses that try enough principals by themselves.
+
+    Of the same library and at the same time they are one spray; so are the tries of other addresses then.
+    """
+    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("address", "date")))
+    runs = (
+        tries.withColumn("names", in_a_day)
+        .groupBy("tool", "address")
+        .agg(*first_and_last(), F.max("names").alias("names"))
+        .where(F.col("names") >= thresholds.sprayed)
+    )
+    in_order = Window.partitionBy("tool").orderBy("first_seen", "address")
+    busy_until = F.max("last_seen").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    begins = F.coalesce(F.col("first_seen") > F.col("busy_until"), F.lit(False)).cast("int")
+    spans = (
+        runs.withColumn("busy_until", busy_until)
+        .withColumn("number", F.sum(begins).over(in_order))
+        .groupBy("tool", "number")
+        .agg(F.min("first_seen").alias("began"), F.max("last_seen").alias("ended"))
+        .withColumn("spray", F.concat_ws(" ", "began", "tool"))
+    )
+    then = tries.join(F.broadcast(spans), "tool").where(F.col("first_seen").between(F.col("began"), F.col("ended")))
+    return then.select(*tries.columns, "spray", F.lit(None).cast("double").alias("usual"))
+
+
+def _by_all_others(rest: DataFrame, thresholds: SprayThresholds) -> DataFrame:
+    """Name the sprays of addresses that try enough principals together, more than is `usual`."""
+    usual = Usual(thresholds.spray_factor, thresholds.spray_history)
+    together = rest.withColumn("everywhere", F.lit(True))
+    days = bursts(together, by="everywhere", what="principal", window=DAY, many=thresholds.sprayed, usual=usual).select(
+        F.col("first_seen").alias("began"), F.col("last_seen").alias("ended"), "usual"
+    )
+    then = rest.join(F.broadcast(days), F.col("first_seen").between(F.col("began"), F.col("ended")))
+    return then.select(*rest.columns, F.col("began").cast("string").alias("spray"), "usual")
+
+
+def _counted(sprays: DataFrame) -> DataFrame:
+    """Make one row of each spray."""
+    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("spray", "date")))
+    of_address = F.sum("tries").over(Window.partitionBy("spray", "address"))
     return (
-        usage.where(F.col("token_id").isNull())
-        .join(tried, "address", "left_semi")
-        .select(F.col("first_seen").alias("hit_at"), F.col("who").alias("hit"))
+        sprays.withColumns({"in_a_day": in_a_day, "of_address": of_address})
+        .groupBy("spray")
+        .agg(
+            *first_and_last(),
+            F.sum("tries").alias("events"),
+            F.max("in_a_day").alias("most"),
+            F.min("usual").alias("usual"),
+            F.array(F.min("principal"), F.max("principal")).alias("examples"),
+            F.count_distinct("address").alias("different"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            with_most("address", "of_address").alias("address"),
+        )
+    )
+
+
+def _hits(sprays: DataFrame, refused: DataFrame, seen: Observed) -> DataFrame:
+    """Give for each spray a principal that it tried and that logs in from there later: its password was right.
+
+    There is an address of the spray, or a zone of it, in which no client had logged in before.
+    """
+    tried = sprays.select("spray", "address", "date").distinct()
+    principals = refused.join(tried, ["address", "date"]).select("spray", "principal").distinct()
+    places = (
+        seen.zones.of(sprays.select("spray", "address", "first_seen", "last_seen"))
+        .select("spray", F.explode(F.array("address", "zone")).alias("place"), "first_seen", "last_seen")
+        .groupBy("spray", "place")
+        .agg(F.min("first_seen").alias("began"), F.max("last_seen").alias("ended"))
+    )
+    by_token = F.col("token_id").isNotNull().alias("by_token")
+    logins = seen.usage.select(
+        F.col("who").alias("principal"), by_token, "first_seen", F.explode(F.array("address", "zone")).alias("place")
+    )
+    since = F.min("first_seen").over(Window.partitionBy("spray", "place"))
+    soon = F.col("first_seen") <= F.col("ended") + F.lit(DAY)
+    return (
+        logins.join(F.broadcast(places), "place")
+        .withColumn("since", since)
+        .where((F.col("since") >= F.col("began")) & soon & ~F.col("by_token"))
+        .join(principals, ["spray", "principal"], "left_semi")
+        .groupBy("spray")
+        .agg(F.min("principal").alias("hit"))
     )
 
 
@@ -92,7 +183,8 @@ def _findings(found: DataFrame) -> DataFrame:
             ("principals in a day", F.col("most")),
             ("usual in a day", F.round("usual", 2)),
             ("attempts", F.col("events")),
-            ("addresses in a day", F.col("addresses")),
+            ("different addresses", F.col("different")),
+            ("from addresses", some(F.col("addresses"))),
             ("principals, for example", first_of(F.col("examples"))),
             ("logged in there later", F.col("hit")),
             ("clients", some(F.col("clients"))),
