@@ -16,6 +16,7 @@ from typing import Final
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
@@ -41,6 +42,7 @@ SIGNS: Final[Signs] = (
     TWO_PLACES,
     USE_AFTER_REVOCATION,
     UNKNOWN_ID_BURST,
+    GUESSED_HMAC,
     FOREIGN_RENEWAL,
     NEW_REQUESTER,
     NEW_DESCRIBER,
