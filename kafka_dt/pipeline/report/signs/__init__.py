@@ -17,6 +17,7 @@ from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
+from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
@@ -45,6 +46,7 @@ SIGNS: Final[Signs] = (
     GUESSED_HMAC,
     FOREIGN_RENEWAL,
     NEW_REQUESTER,
+    HOARDED_TOKENS,
     NEW_DESCRIBER,
     NEW_MECHANISM,
     STRANGE_LOGIN,

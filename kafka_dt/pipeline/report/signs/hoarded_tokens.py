@@ -1,0 +1,183 @@
+"""A principal makes many tokens for itself where it never made any, and uses hardly any of them.
+
+A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
+rule looks at tokens that a principal makes for itself, `hoarded` or more within an hour from one address, of which at
+most `hoard_used` were ever used. There have to be `hoard_factor` times more of them than the principal ever made in an
+hour before, and it never made a token in that zone that was used. The principal has to be known for `hoard_history`.
+
+A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
+there before that were used; a container in a new place stays below `hoarded`, because the pauses between its starts
+grow. A service that makes tokens in vain is quiet if `hoard_together` others do so within a day from other addresses:
+something that all of them need is broken.
+
+The severity is high where the zone and the library are both new to the principal.
+
+Not seen: a thief that makes fewer tokens in an hour, or where the principal makes its own; tokens made in the last hour
+before the report, which may be used yet; tokens for other owners (*Created by a new requester*).
+"""
+
+# The work is on one row for each token that its owner made; each window is over one principal and address.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import known_since
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.signs.bursts import DAY, HOUR
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.sign import (
+    Sign,
+    advise,
+    end_all_of_owner,
+    follow_address,
+    follow_principal,
+    threshold,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class HoardThresholds:
+    """How many tokens are no program's."""
+
+    hoarded: int = threshold(20, "Tokens that a principal makes for itself within an hour from one address")
+    """A container that crashes comes to 16 starts in its first hour: Kubernetes waits 10 s, then twice as long each
+    time, up to 5 minutes."""
+    hoard_used: float = threshold(0.1, "... the share of them that was used, at most")
+    """A program makes a token to use it."""
+    hoard_factor: float = threshold(5.0, "... and times the most in an hour before")
+    """A program that makes tokens all the time has busy hours."""
+    hoard_history: timedelta = threshold(timedelta(days=3), "... by a principal that is known for")
+    """A new service shows in its first days what it does."""
+    hoard_together: int = threshold(2, "Others that do so within a day when something is broken")
+    """Two more than the one."""
+
+
+def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
+    """Find principals that make many tokens for themselves without use; one finding for each principal."""
+    made = seen.work("made", _made(seen))
+    began = F.min("first_seen").over(Window.partitionBy("principal", "zone"))
+    many = made.where(F.col("in_an_hour") >= thresholds.hoarded).withColumn("began", began)
+    useful = made.where("used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
+    is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
+    found = (
+        many.join(useful, ["principal", "zone"], "left")
+        .where(is_new)
+        .groupBy("principal")
+        .agg(
+            *first_and_last(),
+            F.count("*").alias("events"),
+            F.count(F.when(F.col("used"), 1)).alias("used"),
+            F.max("in_an_hour").alias("most"),
+            with_most("address", "in_an_hour").alias("address"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        )
+        .where(F.col("used") <= F.col("events") * thresholds.hoard_used)
+    )
+    return _findings(_unlike_others(_unlike_before(seen.work("many", found), made, seen, thresholds), thresholds))
+
+
+def _made(seen: Observed) -> DataFrame:
+    """Give the tokens that principals made for themselves, with the most that they made from there within an hour."""
+    tokens = seen.lives.select("token_id", (F.col("logins") > 0).alias("used"))
+    own = seen.deeds.where(ok(EventType.TOKEN_CREATED) & (F.coalesce("owner", "principal") == F.col("principal")))
+    rows = own.select("principal", "token_id", "address", "software", "first_seen", "last_seen").join(
+        tokens, "token_id"
+    )
+    seconds = int(HOUR.total_seconds())
+    in_order = Window.partitionBy("principal", "address").orderBy(F.unix_seconds("first_seen"))
+    until_then = F.count("*").over(in_order.rangeBetween(-seconds, 0))
+    around = F.max("until_then").over(in_order.rangeBetween(0, seconds))
+    end = seen.deeds.agg((F.max("last_seen") - F.lit(HOUR)).alias("end"))
+    counted = seen.zones.of(rows).withColumn("until_then", until_then).withColumn("in_an_hour", around)
+    return counted.crossJoin(F.broadcast(end)).where(F.col("first_seen") <= F.col("end"))
+
+
+def _unlike_before(found: DataFrame, made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> DataFrame:
+    """Keep the principals that are known, and never made nearly as many tokens; tell what of the client is new."""
+    begun = found.select("principal", F.col("first_seen").alias("began"))
+    earlier = made.join(begun, "principal").where(F.col("first_seen") < F.col("began"))
+    most = earlier.groupBy("principal").agg(F.max("until_then").alias("usual"))
+    was = seen.clients.withColumnRenamed("who", "principal").join(begun, "principal")
+    before = was.where(F.col("first_seen") + F.lit(DAY) < F.col("began"))
+    habits = before.groupBy("principal").agg(
+        F.collect_set("zone").alias("had_zones"), F.collect_set("software").alias("had_clients")
+    )
+    both_new = ~F.arrays_overlap("zones", "had_zones") & ~F.arrays_overlap("clients", "had_clients")
+    return (
+        found.join(most, "principal", "left")
+        .join(habits, "principal", "left")
+        .join(known_since(seen.deeds, seen.clients), "principal")
+        .withColumns({"usual": F.coalesce("usual", F.lit(0)), "both_new": F.coalesce(both_new, F.lit(False))})
+        .where(F.col("most") >= F.col("usual") * thresholds.hoard_factor)
+        .where(F.col("known_since") + F.lit(thresholds.hoard_history) < F.col("first_seen"))
+    )
+
+
+def _unlike_others(found: DataFrame, thresholds: HoardThresholds) -> DataFrame:
+    """Leave out principals that do the same as others on the same day, each at an address of its own."""
+    day = F.lit(DAY)
+    other = found.select(
+        F.col("principal").alias("other"), F.col("address").alias("elsewhere"), F.col("first_seen").alias("at")
+    )
+    along = (
+        (F.col("principal") != F.col("other"))
+        & (F.col("address") != F.col("elsewhere"))
+        & F.col("at").between(F.col("first_seen") - day, F.col("first_seen") + day)
+    )
+    pairs = found.join(other, along).groupBy("principal").agg(F.count("*").alias("others"))
+    explained = pairs.where(F.col("others") >= thresholds.hoard_together)
+    return found.join(explained, "principal", "left_anti")
+
+
+def _findings(found: DataFrame) -> DataFrame:
+    rows = found.withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
+    return finding_rows(
+        rows,
+        subject="principal",
+        severity=high_if(F.col("both_new")),
+        evidence=[
+            ("tokens made", F.col("events")),
+            ("of them used", F.col("used")),
+            ("the most in an hour", F.col("most")),
+            ("the most in an hour before", F.col("usual")),
+            ("from addresses", some(F.col("addresses"))),
+            ("in zones", some(F.col("zones"))),
+            ("clients", some(F.col("clients"))),
+            ("zone and library are new to the principal", F.when(F.col("both_new"), F.lit("yes"))),
+            ("the principal is known since", as_text(F.col("known_since"))),
+        ],
+    )
+
+
+HOARDED_TOKENS: Final = Sign(
+    kind="hoarded_tokens",
+    title="Making tokens without use",
+    meaning="A principal makes many tokens for itself within an hour, and uses hardly any of them.",
+    finds="a principal that suddenly makes many tokens for itself and does not use them",
+    misses="some tokens an hour, and tokens made where the principal makes its own",
+    subject_type=SubjectType.PRINCIPAL,
+    thresholds=HoardThresholds(),
+    rule=hoarded_tokens,
+    steps=(
+        advise(
+            "Ask the principal's team what the tokens are for. If it was not the team, change the password or keytab."
+        ),
+        end_all_of_owner,
+        follow_principal,
+        follow_address,
+    ),
+)
