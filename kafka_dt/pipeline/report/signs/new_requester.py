@@ -9,9 +9,10 @@ finding. The cases:
   requester came within an hour: then the operator may make it a scheduler.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
   until then. A thief may have made a password of it.
-- *another scheduler*: the requester creates tokens for other owners, and now for this one. One that created for
-  `scheduled` others before gets new owners now and then.
-- *unknown before*: the requester never created tokens for others.
+- *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
+  that created for `scheduled` others before gets new owners now and then.
+- *unknown before*: the requester never created tokens for others. The severity is high if it begins with `new_owners`
+  owners on one day, after other work for `other_work`: no operator made it a scheduler then.
 
 The last three need an owner whose tokens others created and used for `requester_history`. A new scheduler is quiet if
 an operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
@@ -56,6 +57,8 @@ class RequesterThresholds:
     """A hub of notebooks, or what starts a company's jobs."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
+    new_owners: int = threshold(5, "Owners for which a principal with other work begins to create on one day")
+    """A program that takes over from a scheduler begins with one owner."""
 
 
 def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
@@ -73,7 +76,7 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
     new = _with_grants(_with_others(first, seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
-    return _findings(_created(judged, seen.deeds))
+    return _findings(_created(judged, seen.deeds), thresholds)
 
 
 def _case(thresholds: RequesterThresholds) -> Column:
@@ -83,12 +86,13 @@ def _case(thresholds: RequesterThresholds) -> Column:
     shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
     itself = F.col("requester") == F.col("owner")
     at_home = itself & (F.col("own_since") + F.lit(thresholds.requester_history) < F.col("since"))
+    schedules = F.col("requests_since") + F.lit(thresholds.other_work) < F.col("since")
     return (
         F.when(worked & ~itself, F.lit("allowed after other work"))
         .when(planned | F.coalesce(at_home, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
-        .when(F.col("owners_before") >= thresholds.scheduled, F.lit(None))
-        .when(F.col("requests_since") < F.col("since"), F.lit("another scheduler"))
+        .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
+        .when(schedules, F.lit("another scheduler"))
         .otherwise(F.lit("unknown before"))
     )
 
@@ -152,7 +156,7 @@ def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
     )
 
 
-def _findings(created: DataFrame) -> DataFrame:
+def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
     run = F.to_date("since")
     rows = created.groupBy("requester", "case", run.alias("day")).agg(
         of_first("token_id", "first_seen").alias("token_id"),
@@ -161,24 +165,29 @@ def _findings(created: DataFrame) -> DataFrame:
         F.min("first_seen").alias("first_seen"),
         F.max("last_seen").alias("last_seen"),
         F.count("*").alias("events"),
+        F.count_distinct("owner").alias("different"),
         F.slice(distinct("owner"), 1, SHOWN).alias("owners"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
         F.min("others_since").alias("others_since"),
         F.min("others_tokens").alias("others_tokens"),
         F.min("known_since").alias("known_since"),
+        F.min("requests_since").alias("requests_since"),
         F.min("granted_at").alias("granted_at"),
         F.max("granted_together").alias("granted_together"),
         F.min("operator").alias("operator"),
     )
-    late = F.col("case") == "allowed after other work"
+    late = (F.col("case") == "allowed after other work") & (F.col("granted_together") == 1)
+    worked = F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
+    at_once = (F.col("case") == "unknown before") & (F.col("different") >= thresholds.new_owners) & worked
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(late & (F.col("granted_together") == 1)),
+        severity=high_if(late | at_once),
         evidence=[
             ("what is unusual", F.concat(F.lit("a new requester: "), F.col("case"))),
             ("created by", F.col("requester")),
+            ("different owners", F.col("different")),
             ("for owners", some(F.col("owners"))),
             ("tokens in its first day", F.col("events")),
             ("from addresses", some(F.col("addresses"))),
