@@ -17,6 +17,7 @@ from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
+from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
 from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
@@ -44,6 +45,7 @@ SIGNS: Final[Signs] = (
     USE_AFTER_REVOCATION,
     UNKNOWN_ID_BURST,
     GUESSED_HMAC,
+    GUESSED_PASSWORD,
     FOREIGN_RENEWAL,
     NEW_REQUESTER,
     HOARDED_TOKENS,

@@ -22,13 +22,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.expressions import as_text, of_type, ok, some
+from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.guesses import guesses
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_owner, threshold
 
 if TYPE_CHECKING:
@@ -49,54 +48,22 @@ class GuessedHmacThresholds:
 
 def guessed_hmacs(seen: Observed, thresholds: GuessedHmacThresholds) -> DataFrame:
     """Find tokens whose HMAC is guessed; one finding a token."""
-    tries = _strange_tries(seen, thresholds)
-    in_a_day = F.sum("deeds").over(Window.partitionBy("token_id", "date"))
-    of_address = F.sum("deeds").over(Window.partitionBy("token_id", "address"))
-    found = (
-        tries.withColumns({"in_a_day": in_a_day, "of_address": of_address})
-        .where(F.col("in_a_day") >= thresholds.wrong_hmacs)
-        .groupBy("token_id", "owner", "known_since")
-        .agg(
-            *first_and_last(),
-            F.sum("deeds").alias("events"),
-            F.max("in_a_day").alias("most"),
-            with_most("address", "of_address").alias("address"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        )
-    )
-    return _findings(found.join(_homes(seen, found), "owner", "left"))
+    tries = _tries(seen)
+    many, history = thresholds.wrong_hmacs, thresholds.hmac_history
+    return _findings(guesses(tries, seen, of="token_id", many=many, history=history))
 
 
-def _strange_tries(seen: Observed, thresholds: GuessedHmacThresholds) -> DataFrame:
-    """Give the wrong HMACs from zones where the owner of the token never logs in, though it does elsewhere."""
+def _tries(seen: Observed) -> DataFrame:
+    """Give the wrong HMACs of tokens that are younger than the last change of the secret keys."""
     wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
-    tokens = seen.lives.select("token_id", "owner", "created_at")
-    tries = (
-        seen.deeds.where(wrong & F.col("token_id").isNotNull())
-        .select("token_id", "date", "address", "software", "first_seen", "last_seen", "deeds")
-        .join(tokens, "token_id")
-    )
-    homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
-    known = F.col("known_since") + F.lit(thresholds.hmac_history) < F.col("first_seen")
+    tries = seen.deeds.where(wrong & F.col("token_id").isNotNull()).drop("owner")
     changes = seen.deeds.where(ok(EventType.KEYS_CHANGED)).select(
         F.col("first_seen").alias("change_begin"), F.col("last_seen").alias("change_end")
     )
     is_old = (F.col("created_at") <= F.col("change_end")) & (F.col("change_begin") <= F.col("last_seen"))
-    return (
-        seen.zones.of(tries)
-        .join(homes, ["owner", "zone"], "left_anti")
-        .join(F.broadcast(changes), is_old, "left_anti")
-        .join(known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner"), "owner")
-        .where(known)
+    return tries.join(seen.lives.select("token_id", "owner", "created_at"), "token_id").join(
+        F.broadcast(changes), is_old, "left_anti"
     )
-
-
-def _homes(seen: Observed, found: DataFrame) -> DataFrame:
-    """Tell where the owners log in."""
-    there = seen.clients.withColumnRenamed("who", "owner").join(found.select("owner"), "owner", "left_semi")
-    return there.groupBy("owner").agg(F.slice(distinct("zone"), 1, SHOWN).alias("homes"))
 
 
 def _findings(found: DataFrame) -> DataFrame:

@@ -1,0 +1,85 @@
+"""Wrong passwords of one principal are tried where it never logs in.
+
+`wrong_passwords` wrong ones in a day are a sign, if they come from zones in which the principal never logged in,
+neither before nor later. It does not matter from how many addresses they come, nor how fast: a client may take its time
+and use a new address each time.
+
+A program with an old or mistyped password is quiet, because its principal logs in from its network, at the latest after
+the repair. So are principals that were not known for `password_history`.
+
+The severity is medium, because nothing that was tried is right. A password that is right in the end is *Logged in by a
+stranger*; passwords of many principals are *Trying passwords of many principals*.
+
+Not seen: a client in a network of the principal, and one that tries a few passwords a day.
+"""
+
+# The work is on refused logins without a token, and there are few of them.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.report.expressions import as_text, of_type, some
+from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.guesses import guesses
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class GuessedPasswordThresholds:
+    """How many wrong passwords are no slip."""
+
+    wrong_passwords: int = threshold(20, "Wrong passwords of a principal in a day, where it never logs in")
+    """A person gives up, or asks for help, after a few."""
+    password_history: timedelta = threshold(timedelta(days=1), "Time in which a principal shows where it logs in")
+    """A program that runs every day has been there."""
+
+
+def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
+    """Find principals whose password is guessed; one finding a principal."""
+    wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
+    tries = seen.deeds.where(wrong & F.col("token_id").isNull() & F.col("principal").isNotNull())
+    tries = tries.withColumn("owner", F.col("principal"))
+    many, history = thresholds.wrong_passwords, thresholds.password_history
+    found = guesses(tries, seen, of="owner", many=many, history=history)
+    return finding_rows(
+        found.withColumn("token_id", F.lit(None).cast("string")),
+        subject="owner",
+        severity=F.lit(Severity.MEDIUM.value),
+        evidence=[
+            ("wrong passwords in a day", F.col("most")),
+            ("attempts", F.col("events")),
+            ("from addresses", some(F.col("addresses"))),
+            ("in zones", some(F.col("zones"))),
+            ("the principal logs in from zones", some(F.col("homes"))),
+            ("clients", some(F.col("clients"))),
+            ("the principal is known since", as_text(F.col("known_since"))),
+        ],
+    )
+
+
+GUESSED_PASSWORD: Final = Sign(
+    kind="guessed_password",
+    title="Guessing the password of a principal",
+    meaning="A client tries wrong passwords of this principal again and again, where it never logs in.",
+    finds="many wrong passwords of one principal, from networks in which it never logs in",
+    misses="tries from a network of the principal, and a few a day",
+    subject_type=SubjectType.PRINCIPAL,
+    thresholds=GuessedPasswordThresholds(),
+    rule=guessed_passwords,
+    steps=(
+        advise("Ask the principal's team whether the client is theirs. If not, block the address at the listeners:"),
+        follow_address,
+        follow_principal,
+    ),
+)
