@@ -11,10 +11,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import Final
 
 from tests.support.protocol.raw import ConnectionClosed
 
 POLL_S = 0.02
+SHARE: Final = 0.05
+"""How much longer than necessary a wait may be, as a share of it: to ask is work for both sides, and a test that waits
+for the start of a JVM would ask a thousand times."""
+LONGEST_PAUSE_S: Final = 0.25
 STANDSTILL_S = 3.0
 """For how long a machine may stand still in all while a test waits, as virtual machines and containers do."""
 
@@ -49,7 +54,7 @@ def eventually(condition: Callable[[], bool], within_s: float) -> float:
     """Ask again and again until `condition` holds; the seconds that took.
 
     Raises AssertionError when it does not hold in time. A condition that began in time may end late: what counts is
-    when it was asked. A busy machine gets more time (`on_this_machine`).
+    when it was asked. A busy machine gets more time (`on_this_machine`). It asks less often the longer it waits.
     """
     start = time.monotonic()
     most_s = on_this_machine(within_s)
@@ -58,4 +63,4 @@ def eventually(condition: Callable[[], bool], within_s: float) -> float:
         if condition():
             return asked_after
         assert asked_after < most_s, f"not so within {most_s:.3g} s ({within_s:g} s on an idle machine)"
-        time.sleep(POLL_S)
+        time.sleep(min(max(POLL_S, SHARE * asked_after), LONGEST_PAUSE_S))
