@@ -13,6 +13,7 @@ Source: org.apache.kafka.clients.admin.Admin, KIP-48, KIP-373.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,8 @@ from tests.support.java.properties import TokenLogin
 
 SOURCE = Path(__file__).with_name("ReferenceClient.java")
 ANSWER_TIMEOUT_S = 60.0
+ASK_S = 0.02
+"""Between two asks of a client that goes on; without a pause, client and server would take all the time of a core."""
 
 
 class JavaClientError(Exception):
@@ -141,6 +144,14 @@ class JavaSession:
         """DescribeCluster: the cluster's id and the number of its nodes."""
         cluster_id, nodes = self.call("cluster")
         return str(cluster_id), int(nodes)
+
+    def goes_on_for(self, seconds: float) -> None:
+        """Ask for the cluster again and again; it must stay the same. Raises JavaClientError when an ask fails."""
+        cluster = self.cluster()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert self.cluster() == cluster
+            time.sleep(ASK_S)
 
     def topics(self) -> list[str]:
         """The names of the topics."""
