@@ -20,8 +20,9 @@ from tests.support.findings import sighting
 from tests.support.processes.waiting import eventually
 from tests.support.spark.report_contents import AT, contents, empty
 
+WIDE = 1400
 PHONE = 390
-WIDTHS = (1400, 900, PHONE)
+NARROWER = (900, PHONE)
 DRAWN = "document.documentElement.dataset.drawn || null"
 PLOTS = "document.querySelectorAll('.plot .main-svg').length > 0 && document.querySelectorAll('.plot').length"
 COUNTS = "#plot-never-used .xtick text, #plot-alive-owner .ytick text"
@@ -69,10 +70,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(browser: Browser, path: Path, *, width: int = 1400, dark: bool = False) -> Page:
+def opened(browser: Browser, path: Path, *, width: int = WIDE, dark: bool = False) -> Page:
     page = browser.open(path, width=width, dark=dark)
     eventually(lambda: page.value(DRAWN) is not None or bool(page.complaints), within_s=30)
     return page
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, path: Path) -> Page:
+    """The page on a wide screen, for tests that only look at it: drawing it takes some seconds of a core."""
+    return opened(browser, path)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +98,13 @@ def company(company_page: Page) -> Page:
     return company_page
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_draws_all_its_plots_without_a_complaint(page: Page) -> None:
+    assert page.complaints == []
+    assert page.value(DRAWN) == str(page.value(PLOTS))
+    assert page.value("document.documentElement.scrollWidth") <= WIDE
+
+
+@pytest.mark.parametrize("width", NARROWER)
 def test_the_page_draws_all_its_plots_and_fits_any_width(browser: Browser, path: Path, width: int) -> None:
     page = opened(browser, path, width=width)
     assert page.complaints == []
@@ -107,21 +120,18 @@ def test_what_is_counted_has_ticks_at_whole_numbers_only(browser: Browser, tmp_p
     assert opened(browser, path).value(TICKS) == ["0", "1", "2", "0", "1", "2"]
 
 
-def test_living_tokens_are_drawn_as_steps_and_times_without_events_are_covered(browser: Browser, path: Path) -> None:
-    page = opened(browser, path)
+def test_living_tokens_are_drawn_as_steps_and_times_without_events_are_covered(page: Page) -> None:
     corners = [command[0] for command in re.findall("[MLHVC][^MLHVC]*", page.value(AREA))]
     assert set(corners) == {"M", "H", "V"}
     assert page.value("document.querySelectorAll('#plot-alive-owner .shapelayer path').length") == 1
     assert "the table has no events" in page.value("document.body.innerText")
 
 
-def test_it_asks_for_nothing_but_itself(browser: Browser, path: Path) -> None:
-    page = opened(browser, path)
+def test_it_asks_for_nothing_but_itself(page: Page, path: Path) -> None:
     assert [each for each in page.requests if not each.startswith("data:")] == [path.as_uri()]
 
 
-def test_names_from_events_run_nothing(browser: Browser, path: Path) -> None:
-    page = opened(browser, path)
+def test_names_from_events_run_nothing(page: Page) -> None:
     assert page.value("document.title").startswith("Delegation tokens")
     assert page.value("document.querySelectorAll('img, iframe, object').length") == 0
     assert page.complaints == []
