@@ -28,7 +28,8 @@ from tests.support.server.fake_transport import Shell, listener
 from tests.unit.identity.login.test_login import PASSWORD, TOKEN_ID, KnownTokens, World, scram, token
 from tests.unit.protocol.sasl.test_scram_same_path import traced
 
-ATTEMPTS = 2_000
+ATTEMPTS = 500
+"""Of each kind; chance alone then moves what is compared by 0.02 at most times."""
 BEYOND = 0.2
 """How far from one half the chance may be that one kind of name takes longer than another.
 
