@@ -21,13 +21,19 @@ from tests.support.nodes.commands import called
 from tests.support.nodes.server import PROGRAM
 from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
+from tests.support.zookeeper.server import quick_zookeeper
 
 NOT_ZOOKEEPER = "127.0.0.1:1"
 
 
 @contextmanager
 def running(directory: Path, *arguments: str) -> Iterator[ChildProcess]:
-    process = ChildProcess("kafka-dt", [str(PROGRAM), *arguments], directory / "kafka-dt.log", {})
+    process = ChildProcess(
+        "kafka-dt",
+        [str(PROGRAM), *arguments],
+        directory / "kafka-dt.log",
+        {"JDK_JAVA_OPTIONS": " ".join(quick_zookeeper())},
+    )
     try:
         process.start()
         yield process
