@@ -39,7 +39,7 @@ COMMAND_S = 60
 SESSION_MS = 4_000
 ENOUGH = 20
 """Logins on each node while a test runs, and until it ends."""
-PAUSE_S = 0.04
+PAUSE_S = 0.1
 """Between two logins on a node, so that the commands have a share of the machine."""
 KEPT = 20
 """Tokens in use at the same time, besides the first ones."""
