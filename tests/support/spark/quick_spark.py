@@ -7,7 +7,8 @@ Half of what a small program costs its JVM is reading Spark's classes out of the
 has a JVM write down what it has read, once for a Java and a pyspark; all JVMs that start with `QUICK_JVM` take it from
 that file. A JVM that cannot use the file, or finds none, goes on without it.
 
-Source: Spark's `SQLConf` (WHOLESTAGE_CODEGEN_ENABLED, CODEGEN_FACTORY_MODE); JEP 350, "Dynamic CDS Archives".
+Source: Spark's `SQLConf` (WHOLESTAGE_CODEGEN_ENABLED, CODEGEN_FACTORY_MODE); JEP 350, "Dynamic CDS Archives"; the JDK's
+`ProcessImpl` (jdk.lang.Process.launchMechanism).
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from tests.support.java.jvm import QUICK_START, Java
 ROOM_FOR_CODE: Final = "-XX:ReservedCodeCacheSize=240m"
 """A JVM that compiles no more than once has room for 48 MB of code, which all the tests in one Spark fill within two
 minutes; from then on it throws away what it has compiled, and compiles it again."""
+
+FORKS: Final = "-Djdk.lang.Process.launchMechanism=VFORK"
+"""Hadoop runs `chmod` and `readlink` for the files that it makes: some seventy times for each batch of an ingest. By
+default the JVM starts a helper for each, which then starts the program."""
 
 CLASSES_TIMEOUT_S: Final = 150.0
 """Where writing the classes takes longer, the machine has no time for it, and tests start without them."""
@@ -68,7 +73,7 @@ def _jvm() -> str:
     """The options of a JVM; of the file that it cannot use it would complain on its standard output."""
     kept = kept_classes()
     shared = () if kept is None else using(kept)
-    return " ".join((*QUICK_START, ROOM_FOR_CODE, *shared))
+    return " ".join((*QUICK_START, ROOM_FOR_CODE, FORKS, *shared))
 
 
 QUICK_JVM: Final = _jvm()
