@@ -32,6 +32,7 @@ aggregates of fixed width, which Spark keeps in a hash table however many events
 | `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
 | `first_seen`, `last_seen`, `logins` | successful ones |
 | `day_bits` | the days (UTC) between them with a login: a bit for each, see `days_of` |
+| `hour_bits` | the same of the hours, see `hours_of` |
 
 The report adds the zone of each address (`zones.py`).
 
@@ -47,6 +48,7 @@ Source: KIP-48, "Token Details"; KIP-511 (what clients say of themselves); kafka
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -67,12 +69,17 @@ from kafka_dt.pipeline.report.expressions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
 
-_DAY_BITS: Final = 63
+_BITS: Final = 63
 """A number of 64 bits has so many besides its sign."""
+TOLD: Final = timedelta(hours=_BITS - 1)
+"""Of a use for less than this, `hours_of` gives the hours of its logins alone."""
+_BIT_COLUMNS: Final = ("day_bits", "hour_bits")
+_SECONDS_AN_HOUR: Final = 3600
 _PLACE: Final = ("token_id", "who", "requester", "address", "software", "software_version", "client")
 _CLIENT: Final = ("who", "zone", "wide", "software", "software_version", "client")
 
@@ -199,7 +206,7 @@ def logins_by_place(events: DataFrame) -> DataFrame:
             shortened(F.col("client_id")).alias("client"),
         )
         .groupBy(*_PLACE)
-        .agg(*first_and_last("time", "time"), F.count("*").alias("logins"), _day_bits().alias("day_bits"))
+        .agg(*first_and_last("time", "time"), F.count("*").alias("logins"), *_bits())
     )
     named = {
         "address": F.coalesce("address", F.lit(UNKNOWN)),
@@ -210,7 +217,7 @@ def logins_by_place(events: DataFrame) -> DataFrame:
     return (
         as_told.withColumns(named)
         .groupBy(*_PLACE)
-        .agg(*first_and_last(), F.sum("logins").alias("logins"), F.bit_or("day_bits").alias("day_bits"))
+        .agg(*first_and_last(), F.sum("logins").alias("logins"), *(F.bit_or(name).alias(name) for name in _BIT_COLUMNS))
         .withColumn("subnet", subnet(F.col("address")))
     )
 
@@ -225,12 +232,26 @@ def clients_by_zone(usage: DataFrame) -> DataFrame:
 def days_of() -> Column:
     """Give the days of a row of `logins_by_place`, as dates.
 
-    The bit of a day is its number modulo `_DAY_BITS`, so a place in use for longer than that has some days too many.
+    The bit of a day is its number modulo `_BITS`, so a place in use for longer than that has some days too many.
     """
     days = F.sequence(F.to_date("first_seen"), F.to_date("last_seen"))
-    return F.filter(days, lambda day: F.getbit(F.col("day_bits"), F.pmod(F.unix_date(day), F.lit(_DAY_BITS))) == 1)
+    return F.filter(days, lambda day: F.getbit(F.col("day_bits"), F.pmod(F.unix_date(day), F.lit(_BITS))) == 1)
 
 
-def _day_bits() -> Column:
-    bit = F.pmod(F.unix_date("date"), F.lit(_DAY_BITS))
-    return F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), bit))
+def hours_of() -> Column:
+    """Give the hours of a row with `hour_bits`, as numbers since 1970; of a use of `TOLD` and longer some too many."""
+    ends = (_hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
+    return F.filter(
+        F.sequence(*ends), lambda hour: F.getbit(F.col("hour_bits"), F.pmod(hour, F.lit(_BITS)).cast("int")) == 1
+    )
+
+
+def _bits() -> Iterator[Column]:
+    numbers = (F.unix_date("date"), _hour_number(F.col("time")))
+    for name, number in zip(_BIT_COLUMNS, numbers, strict=True):
+        bit = F.pmod(number, F.lit(_BITS)).cast("int")
+        yield F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), bit)).alias(name)
+
+
+def _hour_number(instant: Column) -> Column:
+    return F.floor(F.unix_seconds(instant) / F.lit(_SECONDS_AN_HOUR))

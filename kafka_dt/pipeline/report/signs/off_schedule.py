@@ -1,22 +1,29 @@
-"""A token is used by one machine, hours before or after its job works.
+"""A token is used by one machine, hours before or after its job works, or after a pause that its job never makes.
 
-A job that runs at the same hours every day has plainly ended outside of them. The hours of an owner are those in which
-its tokens are used on `schedule_share` of its days, and on `schedule_days` at least, with an hour before and after. An
-owner with more than `schedule_hours` such hours has no schedule.
+Two cases:
+
+- *outside the hours of its job*: a job that runs at the same hours every day has plainly ended outside of them. The
+  hours of an owner are those in which its tokens are used on `schedule_share` of its days, and on `schedule_days` at
+  least, with an hour before and after. An owner with more than `schedule_hours` such hours has no schedule.
+- *after a pause*: the owner gets a token for each run, and uses it without a pause. The siblings of a token are those
+  that the same requester made for the same owner before. If there are `pause_tokens` of them, over `pause_history`, and
+  none of them made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign. Pauses are
+  counted in whole hours without a login, in tokens that are used for less than 62 hours.
 
 Some honest uses are at other hours: a job is run again, or for many days of the past. Then it runs as it always does,
-on several machines, or with a new token. So a use is a sign only if all of this holds: the job works on
-`schedule_machines` machines as a rule; one machine alone uses the owner's tokens within `apart` of then; and the token
-was made more than `fresh` before.
+on several machines, or with a new token. So a use outside the hours is a sign only if all of this holds: the job works
+on `schedule_machines` machines as a rule; one machine alone uses the owner's tokens within `apart` of then; and the
+token was made more than `fresh` before. A use after a pause is a sign only on one machine. It is quiet if the pauses of
+`pause_owners` owners end within an hour: an outage is over.
 
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
-Not seen: a thief at the job's hours, and the tokens of people, of programs that work all day, and of jobs on a machine
-or two.
+Not seen: a thief at the job's hours that comes soon after its job, and the tokens of people, of programs that work all
+day, and of jobs on a machine or two whose tokens make pauses.
 """
 
-# The work is on one row for each token, address and client of owners with a schedule.
+# The work is on one row for each token, address and client, and on one row for each token.
 
 from __future__ import annotations
 
@@ -27,7 +34,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -36,7 +44,11 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+OUTSIDE: Final = "outside the hours of its job"
+PAUSED: Final = "after a pause"
 _DAY_H: Final = 24
+_HOUR: Final = timedelta(hours=1)
+_HOUR_S: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +69,28 @@ class ScheduleThresholds:
     """The machines of a run come within an hour or two."""
     fresh: timedelta = threshold(timedelta(hours=1), "Age of a token that is not made for the use")
     """Who makes a token uses it at once."""
+    pause: timedelta = threshold(timedelta(hours=4), "Pause of a token whose siblings make none")
+    """A run that failed is tried again within a few hours."""
+    sibling_pause: timedelta = threshold(timedelta(hours=1), "... but this, at most")
+    """A job logs in when it starts and when its parts do, and then it is over."""
+    pause_tokens: int = threshold(8, "Siblings that show whether there are pauses")
+    """A week of a job that runs daily, and a day."""
+    pause_history: timedelta = threshold(timedelta(days=3), "... and for how long")
+    """Many runs of one day are one day."""
+    pause_owners: int = threshold(3, "Owners whose pauses end within an hour, with an outage")
+    """Two jobs may be started again by one engineer."""
 
 
 def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     """Find machines that use tokens outside the hours of their jobs; one finding for each owner and machine."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
+    at_odd_hours = _at_odd_hours(by_token, seen, thresholds).withColumn("case", F.lit(OUTSIDE))
+    after_pause = _after_pause(by_token, seen, thresholds).withColumn("case", F.lit(PAUSED))
+    return _findings(at_odd_hours.unionByName(after_pause, allowMissingColumns=True))
+
+
+def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the uses by one machine outside the hours of owners with a schedule."""
     schedules = seen.work("schedules", _schedules(by_token, thresholds))
     uses = by_token.join(schedules, "who")
     seconds = int(thresholds.apart.total_seconds())
@@ -71,7 +100,82 @@ def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     odd = rows.where(F.col("alone") & _is_short() & at_odd_hours)
     made = seen.lives.select("token_id", F.when(F.col("created_known"), F.col("created_at")).alias("made"))
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
-    return _findings(odd.join(made, "token_id").where(is_old))
+    return odd.join(made, "token_id").where(is_old)
+
+
+def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the uses by one machine after a pause that the siblings of a token never made."""
+    tokens = seen.work("pauses", _pauses(by_token))
+    near = F.explode(F.array(*(F.col("went_on") + each for each in (-1, 0, 1)))).alias("went_on")
+    outages = (
+        _unusual(tokens, thresholds)
+        .select("who", near)
+        .groupBy("went_on")
+        .agg(F.count_distinct("who").alias("owners"))
+        .where(F.col("owners") >= thresholds.pause_owners)
+    )
+    # What went on after an outage made no pause, so that it does not show one either.
+    excused = tokens.join(outages.withColumn("excused", F.lit(True)), "went_on", "left")
+    pause = F.when(F.col("excused"), F.lit(0)).otherwise(F.col("pause_hours"))
+    odd = seen.work("paused", _unusual(excused.withColumn("pause_hours", pause), thresholds))
+    went_on = F.timestamp_seconds(F.col("went_on") * F.lit(_HOUR_S))
+    rows = by_token.join(odd.drop("who").withColumn("since", went_on), "token_id").where(
+        F.col("last_seen") >= F.col("since")
+    )
+    of_token = Window.partitionBy("token_id")
+    one_machine = F.min("address").over(of_token) == F.max("address").over(of_token)
+    # A client that was there before the pause as well has logged in after it once, at least.
+    logins = F.when(F.col("first_seen") >= F.col("since"), F.col("logins")).otherwise(F.lit(1))
+    after = {"logins": logins, "first_seen": F.greatest("first_seen", "since")}
+    return rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
+
+
+def _pauses(by_token: DataFrame) -> DataFrame:
+    """Make one row of each token: its longest pause, and the hour in which it went on, as a number since 1970."""
+    tokens = by_token.groupBy("who", "requester", "token_id").agg(
+        *first_and_last(), F.bit_or("hour_bits").alias("hour_bits")
+    )
+    steps = F.transform(
+        F.slice(F.col("in_use"), 2, F.size("in_use")),
+        lambda hour, number: F.struct(
+            (hour - F.element_at("in_use", number + 1) - 1).alias("pause_hours"), hour.alias("went_on")
+        ),
+    )
+    is_told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
+    longest = F.when(is_told & (F.size("in_use") > 1), F.array_max(steps))
+    # No pause is longer than the whole use.
+    at_most = F.floor((F.unix_seconds("last_seen") - F.unix_seconds("first_seen")) / F.lit(_HOUR_S))
+    return (
+        tokens.withColumn("in_use", F.when(is_told, hours_of()))
+        .withColumn("longest", longest)
+        .select(
+            "who",
+            F.col("requester").alias("maker"),
+            "token_id",
+            F.col("first_seen").alias("begun"),
+            F.when(is_told, F.coalesce("longest.pause_hours", F.lit(0))).otherwise(at_most).alias("pause_hours"),
+            F.col("longest.went_on").alias("went_on"),
+        )
+    )
+
+
+def _unusual(tokens: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Keep the tokens with a pause whose siblings made none."""
+    siblings = Window.partitionBy("who", "maker").orderBy("begun", "token_id")
+    before = siblings.rowsBetween(Window.unboundedPreceding, -1)
+    return tokens.withColumns(
+        {
+            "siblings": F.count("*").over(before),
+            "siblings_since": F.min("begun").over(before),
+            "sibling_hours": F.max("pause_hours").over(before),
+        }
+    ).where(
+        F.col("went_on").isNotNull()
+        & (F.col("pause_hours") >= thresholds.pause // _HOUR)
+        & (F.col("sibling_hours") <= thresholds.sibling_pause // _HOUR)
+        & (F.col("siblings") >= thresholds.pause_tokens)
+        & (F.col("siblings_since") + F.lit(thresholds.pause_history) < F.col("begun"))
+    )
 
 
 def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
@@ -115,22 +219,31 @@ def _is_short() -> Column:
 
 
 def _findings(uses: DataFrame) -> DataFrame:
-    rows = uses.groupBy(F.col("who").alias("owner"), "address", "zone", "hours", "days", "usual_machines").agg(
+    rows = uses.groupBy(F.col("who").alias("owner"), "address", "zone").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
         with_most("token_id", "logins").alias("token_id"),
         F.count_distinct("token_id").alias("tokens"),
+        distinct("case").alias("cases"),
         F.slice(distinct(F.hour("first_seen")), 1, SHOWN).alias("odd_hours"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        *(F.max(name).alias(name) for name in ("hours", "days", "usual_machines")),
+        F.max(F.when(F.col("pause_hours").isNotNull(), F.struct("pause_hours", "siblings", "siblings_since"))).alias(
+            "pause"
+        ),
     )
+    siblings = F.format_string("%d since %s", "pause.siblings", as_text(F.col("pause.siblings_since")))
     return finding_rows(
         rows,
         subject="token_id",
         severity=F.lit(Severity.MEDIUM.value),
         evidence=[
+            ("what is unusual", F.array_join("cases", ", ")),
             ("used in the hours (UTC)", F.array_join(F.col("odd_hours").cast("array<string>"), ", ")),
             ("hours of the job, and one around them", F.array_join(F.col("hours").cast("array<string>"), ", ")),
             ("days on which the job was seen", F.col("days")),
+            ("hours without a login before it", F.col("pause.pause_hours")),
+            ("tokens of the job without such a pause", F.when(F.col("pause").isNotNull(), siblings)),
             ("from one machine", F.col("address")),
             ("in zone", F.col("zone")),
             ("machines of the job, as a rule", F.col("usual_machines")),
@@ -143,8 +256,8 @@ def _findings(uses: DataFrame) -> DataFrame:
 OFF_SCHEDULE: Final = Sign(
     kind="off_schedule",
     title="Used outside the hours of its job",
-    meaning="One machine uses the token at an hour at which its job never works.",
-    finds="one machine that uses the token of a job on many machines, when the job never works",
+    meaning="One machine uses the token when its job never works, or after a pause that its job never makes.",
+    finds="one machine that uses the token of a job when the job never works, or after an unusual pause",
     misses="a thief at the job's hours, and owners without a schedule",
     subject_type=SubjectType.TOKEN,
     thresholds=ScheduleThresholds(),
