@@ -25,6 +25,11 @@ library and client id, never by address alone. A use is a sign in one of these c
   owner, too. Or it comes from one machine alone although the job began on several (`parts`), which neither move nor
   change as one: from a zone that is strange to an owner that stays where it is (`known_tokens`, `networks_a_token`), or
   with a library and a kind of client id that are both new to the owner.
+- *unlike the tokens before it*: a job gets a token for each run, or for each day, and a token's history is all of its
+  life. Then its siblings say what is usual: those that the same requester made for the same owner before,
+  `known_tokens` of them over `known_for`. A use after a share (`history_of_life`) of the token's actual life is a sign
+  if two things are new to the owner since the token began: the zone, and the library or the kind of client id; or both
+  of these. Of this case, too, the first day is told.
 
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
 cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other. Nor is a
@@ -77,6 +82,7 @@ _PLACE: Final = ("token_id", "address", "software", "software_version", "client"
 """What a use is, among the uses of a token."""
 FOREIGN: Final = "in a foreign network"
 ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
+UNLIKE: Final = "unlike the tokens before it"
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 _OWNED: Final = ("zone", "software", "client")
@@ -117,8 +123,11 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     judged = _with_owners(rows, histories, seen).withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
     strange = _strange_to_owner(seen, thresholds)
     case, columns = F.col("case"), [*_PLACE, "who", "zone", "wide", "first_seen", "last_seen", "logins", "case"]
-    first = F.when(case == ALONE, 0).when(case == ANEW, 2).otherwise(1)
-    cases = judged.select(*columns).unionByName(strange.select(*columns, "counts"), allowMissingColumns=True)
+    unlike = _unlike_siblings(seen, thresholds)
+    first = F.when(case == ALONE, 0).when(case == ANEW, 2).when(case == UNLIKE, 3).otherwise(1)
+    counted = [*columns, "requester", "counts"]
+    told = _not_of_hubs(strange.select(*counted).unionByName(unlike.select(*counted)), seen.usage, thresholds)
+    cases = judged.select(*columns).unionByName(told.drop("requester"), allowMissingColumns=True)
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     ranked = _not_deployed(cases, seen).withColumn("rank", F.rank().over(of_use))
     odd = seen.work("odd", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
@@ -148,18 +157,56 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     strange = seen.work("strange", strange.where("by_token").drop("by_token"))
     uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, ["who", "wide", "zone", "software", "client"])
     # What goes on for longer comes with each new token of the owner; the first ones have told of it.
-    first = uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
-    of_requester = ["requester", "zone", "software"]
-    settled = F.coalesce(F.col("settled_since") < F.col("first_seen"), F.lit(False))
-    return first.join(_schedulers(seen.usage, thresholds), of_requester, "left").where(~settled).drop("settled_since")
+    return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
 
 
-def _schedulers(usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Tell since when the tokens of `move_together` owners by the same requester are used in a zone with a library."""
+def _not_of_hubs(uses: DataFrame, usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Leave out uses where the tokens of `move_together` owners by the same requester are used with this library."""
     by_others = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
     owners = by_others.groupBy("requester", "zone", "software", "who").agg(F.min("first_seen").alias("began"))
     nth = F.get(F.array_sort(F.collect_list("began")), F.lit(thresholds.move_together - 1))
-    return owners.groupBy("requester", "zone", "software").agg(nth.alias("settled_since"))
+    hubs = owners.groupBy("requester", "zone", "software").agg(nth.alias("settled_since"))
+    settled = F.coalesce(F.col("settled_since") < F.col("first_seen"), F.lit(False))
+    return uses.join(hubs, ["requester", "zone", "software"], "left").where(~settled).drop("settled_since")
+
+
+def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Find uses in which two things are new to an owner whose earlier tokens show what is usual."""
+    life = F.coalesce(F.least("ended_at", "max_time"), F.col("last_login")) - F.col("created_at")
+    share = F.greatest(F.lit(thresholds.shortest_history), life * F.lit(thresholds.history_of_life))
+    siblings = Window.partitionBy("owner", "requester").orderBy("first_login", "token_id")
+    before = siblings.rowsBetween(Window.unboundedPreceding, -1)
+    known = seen.lives.where(F.col("first_login").isNotNull()).select(
+        "token_id",
+        F.col("first_login").alias("began"),
+        (F.col("first_login") + F.least(F.lit(thresholds.history), share)).alias("history_end"),
+        F.count("*").over(before).alias("siblings"),
+        F.min("first_login").over(before).alias("siblings_since"),
+    )
+    is_known = (F.col("siblings") >= thresholds.known_tokens) & (
+        F.col("began") >= F.col("siblings_since") + F.lit(thresholds.known_for)
+    )
+    clients = seen.clients.where("by_token").select("who", "wide", *_OWNED).distinct()
+    for name in _OWNED:
+        first = seen.clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
+        clients = clients.join(first, ["who", name])
+    arrived = seen.arrivals.select("who", "zone", "others_moved", "tokens_since")
+    zone_since, library_since, client_since = (F.col(f"owner_{name}_since") for name in _OWNED)
+    new_client, new_program = F.greatest(library_since, client_since), F.least(library_since, client_since)
+    # The uses are many, the clients that an owner did not begin with are few.
+    is_late = F.greatest(zone_since, new_client) >= F.col("tokens_since") + F.lit(thresholds.known_for)
+    late = seen.work("late", clients.join(arrived, ["who", "zone"]).where(is_late))
+    moves = (F.col("others_moved") >= thresholds.move_together - 1) & (library_since < zone_since)
+    day, began = F.lit(thresholds.history), F.col("began")
+    in_new_zone = (zone_since > began) & (F.col("first_seen") < zone_since + day) & (new_client >= zone_since) & ~moves
+    by_new_program = (new_program > began) & (F.col("first_seen") < new_client + day)
+    counts = F.format_string("%d tokens before it, since %s", "siblings", as_text(F.col("siblings_since")))
+    return (
+        seen.usage.join(late, ["who", "wide", *_OWNED])
+        .join(known.where(is_known), "token_id")
+        .where((F.col("first_seen") > F.col("history_end")) & (in_new_zone | by_new_program))
+        .withColumns({"case": F.lit(UNLIKE), "counts": counts})
+    )
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:
