@@ -2,16 +2,18 @@
 
 An owner's programs are written with one library or two. Another one that comes after `library_history` and ends before
 the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
-`brief_share`, if it comes from one machine and for no longer than `brief`. A roll-out is quiet, because there the new
-library takes over. So is an owner that used more than `usual_libraries` before, such as a
-team with notebooks. The rule also looks at later logins: whether the usual library goes on.
+`brief_share`, if it comes from one machine and for no longer than `brief`. A client that does not name its library
+(`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client may
+not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
+`usual_libraries` before, such as a team with notebooks. The rule also looks at later logins: whether the usual library
+goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was.
 
 An engineer who tries a token by hand looks like a thief.
 
-Not seen: a thief with the owner's library, or with one that does not name itself (`unknown`); a new version of the
-usual library; and owners that are known for less than `library_history`.
+Not seen: a thief with the owner's library; one with a nameless library that stays, or that has the owner's client id; a
+new version of the usual library; and owners that are known for less than `library_history`.
 """
 
 # The work is on one row for each token, address and client; there are few libraries for each owner.
@@ -54,8 +56,16 @@ class LibraryThresholds:
 def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     """Find libraries that are rare for an owner; one finding for each of them."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
-    libraries = by_token.groupBy("who", "software").agg(
-        *first_and_last(), F.sum("logins").alias("logins"), F.count_distinct("address").alias("addresses")
+    of_client = Window.partitionBy("who", "client")
+    libraries = (
+        by_token.withColumn("client_since", F.min("first_seen").over(of_client))
+        .groupBy("who", "software")
+        .agg(
+            *first_and_last(),
+            F.sum("logins").alias("logins"),
+            F.count_distinct("address").alias("addresses"),
+            F.min("client_since").alias("client_since"),
+        )
     )
     owners = libraries.groupBy("who").agg(
         F.min("first_seen").alias("owner_since"),
@@ -68,7 +78,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     share = F.when(is_brief, F.lit(thresholds.brief_share)).otherwise(F.lit(thresholds.rare_share))
     is_rare = (
         (F.col("software") != F.col("usual"))
-        & (F.col("software") != UNKNOWN)
+        & ((F.col("software") != UNKNOWN) | (is_brief & (F.col("client_since") >= F.col("first_seen"))))
         & (F.col("first_seen") > F.col("owner_since") + F.lit(thresholds.library_history))
         & (F.col("logins") <= F.col("usual_logins") * share)
         & (F.col("last_seen") < F.col("usual_until"))
@@ -124,7 +134,7 @@ RARE_LIBRARY: Final = Sign(
     title="Used with a library that is rare for the owner",
     meaning="A client uses the token with a library that the owner's programs do not use, and those go on.",
     finds="a tool that uses the token while the owner's library goes on",
-    misses="the owner's library, and clients that do not name theirs",
+    misses="the owner's library, and clients that stay and do not name theirs",
     subject_type=SubjectType.TOKEN,
     thresholds=LibraryThresholds(),
     rule=rare_libraries,
