@@ -99,6 +99,8 @@ class ZooKeeperSession:
         self._on_state = on_state
         self._on_refused = on_refused
         self._wanted = False
+        self._one_at_a_time = threading.Lock()
+        """kazoo cannot be stopped in the middle of its start."""
         self._was_connected = False
         self._told = ConnectionState.LOST
         self._failed_login = ""
@@ -146,7 +148,7 @@ class ZooKeeperSession:
         """Begin to connect, and go on trying until `close`."""
         self._wanted = True
         self._restarts = asyncio.create_task(self._start_again_and_again())
-        await asyncio.to_thread(self.kazoo.start_async)
+        await asyncio.to_thread(self._start)
 
     async def close(self) -> None:
         """End the session and the thread; a server that is silent is not waited for longer than a few seconds."""
@@ -170,8 +172,13 @@ class ZooKeeperSession:
             else:
                 return
 
+    def _start(self) -> None:
+        with self._one_at_a_time:
+            if self._wanted:
+                self.kazoo.start_async()
+
     def _close(self) -> None:
-        with contextlib.suppress(WriterNotClosedException):
+        with self._one_at_a_time, contextlib.suppress(WriterNotClosedException):
             self.kazoo.stop()
             # After a start that failed, kazoo has stopped already, but its thread may not have ended, and close() wants
             # that; nothing public waits for it.
@@ -245,7 +252,7 @@ class ZooKeeperSession:
             self._log_end()
             await asyncio.sleep(RESTART_DELAY_S)
             try:
-                await asyncio.to_thread(self.kazoo.start_async)
+                await asyncio.to_thread(self._start)
             except Exception:  # noqa: BLE001 - whatever it is: without a client this node is of no use
                 _LOG.exception("the ZooKeeper client could not be started, trying again")
                 self._ended.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -103,3 +104,27 @@ async def test_a_session_that_is_closed_is_not_started_again(monkeypatch: pytest
     for _ in range(10):
         await asyncio.sleep(0.01)
     assert server.connections == connections
+
+
+async def test_a_session_that_is_closed_while_it_starts_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may be told to stop at any moment."""
+    server = ScriptedServer(CONNECTED)
+    async with server.listening() as address:
+        settings = ZooKeeperSettings(address)
+        session = ZooKeeperSession(settings, Inbox(asyncio.get_running_loop()), lambda _: None, lambda _: None)
+        begun, goes_on = threading.Event(), threading.Event()
+        start = session.kazoo._connection.start
+
+        def start_slowly() -> None:
+            begun.set()
+            goes_on.wait(TIMEOUT_S)
+            start()
+
+        monkeypatch.setattr(session.kazoo._connection, "start", start_slowly)
+        starting = asyncio.create_task(session.start())
+        await asyncio.to_thread(begun.wait, TIMEOUT_S)
+        closing = asyncio.create_task(session.close())
+        await asyncio.sleep(0.1)
+        goes_on.set()
+        await asyncio.gather(starting, closing)
+    assert session.kazoo._connection._connection_routine is None
