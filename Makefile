@@ -8,7 +8,7 @@ RELEASE := build/release
 # The compiled form is tested where a C compiler and Python's headers are, and always in continuous integration.
 COMPILER := $(shell command -v cc >/dev/null && $(PYTHON) -c \
 	'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("include") + "/Python.h"))')
-PARTS := spark integration interop unit chaos gateway $(if $(COMPILER)$(CI),compiled) fuzz
+PARTS := spark integration interop chaos gateway unit $(if $(COMPILER)$(CI),compiled) fuzz
 
 # Each part reads its tests from bytecode; without it pytest takes them apart again in each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,13 +34,12 @@ run: $(READY) ## Start ZooKeeper and kafka-dt, make a token, log in with it, sho
 
 test: $(READY) ## Run the tests (real ZooKeeper, brokers and clients where Java is at hand)
 	@rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going -j 5 $(PARTS:%=test-%) || { \
+	@$(MAKE) --no-print-directory --keep-going -j 4 $(PARTS:%=test-%) || { \
 		grep -hE '^(FAILED|ERROR) tests/' build/test-*.log >&2; exit 1; }
 
-# Five parts run at a time, the longest first: tests with servers wait half of their time. Each part ends with its ten
+# Four parts run at a time, the longest first: tests with servers wait half of their time. Each part ends with its ten
 # slowest tests. Parts without servers of ours run where the others leave time, since some of the others break off what
-# takes too long; Spark gets some time even so, or it would be the last one and run alone. The unit tests begin early for
-# the same reason: they are one process, which leaves the other core idle when it is the last one.
+# takes too long; Spark gets some time even so, or it would be the last one and run alone.
 test-unit test-fuzz: NICE = nice
 test-spark: NICE = nice -n 4
 test-spark: CHOICE = tests/integration/pipeline
