@@ -217,6 +217,7 @@ async def test_who_waits_for_a_sync_that_hangs_is_refused_until_it_ends(
             await durability.of((delivery.put(b"1\n", CHANGE),))
         assert not durability.possible
         assert "has not answered for 0.02 s" in caplog.text
+        await until(lambda: bool(hanging))
         monkeypatch.setattr(Syncing, "begin", begin)
         begin(*hanging[0])
         await until(lambda: durability.possible)
