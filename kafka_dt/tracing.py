@@ -20,9 +20,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib.metadata import version
-from threading import Thread
 from typing import Any, Final
 
+from kafka_dt.blocking import in_own_thread
 from kafka_dt.config import ConfigError
 from kafka_dt.extras import installed_by
 from kafka_dt.metrics.counts import API_NAMES
@@ -130,17 +130,8 @@ class Spans:
 
     async def close(self) -> None:
         """Send the last spans, for some seconds at most."""
-        loop, sent = asyncio.get_running_loop(), asyncio.Event()
-
-        def send() -> None:
-            self._provider.shutdown()
-            with suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(sent.set)
-
-        # It may take half a minute, and a loop does not end before the threads that it has made itself.
-        Thread(target=send, name="last spans", daemon=True).start()
         with suppress(TimeoutError):
-            await asyncio.wait_for(sent.wait(), CLOSE_S)
+            await asyncio.wait_for(in_own_thread(self._provider.shutdown, "last spans"), CLOSE_S)
 
 
 def api_name(api_key: int) -> str:

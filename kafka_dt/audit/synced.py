@@ -26,9 +26,9 @@ from contextlib import suppress
 from functools import partial
 from typing import ClassVar, Final, Protocol
 
-from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import RETRY_SECONDS, Delivery, SinkFailed, Waiting
 from kafka_dt.audit.syncing import Syncing
+from kafka_dt.blocking import in_own_thread
 
 PATIENCE_SECONDS: Final = 5.0
 """A sink that has taken nothing for so long, while lines wait, hangs; it is found out after twice this time at most. A
@@ -161,7 +161,7 @@ class SyncedDelivery(Delivery):
     async def _make_room(self, lines: Sequence[bytes]) -> None:
         self._tend_at_s = 0.0  # what is due next may be another file
         try:
-            await in_own_thread(partial(self._sink.make_room, lines))
+            await in_own_thread(partial(self._sink.make_room, lines), "audit files")
         except Exception as error:  # noqa: BLE001 - the task must live on
             await self._recover(error)
 
@@ -185,7 +185,7 @@ class SyncedDelivery(Delivery):
     async def _do(self, work: Callable[[], float | None]) -> float | None:
         """Let the sink do other work than writing, in a thread; return when it is due again."""
         try:
-            return await in_own_thread(work)
+            return await in_own_thread(work, "audit files")
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(error)
             return self._retry_seconds

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
-from kafka_dt.audit.blocking import in_own_thread
 from kafka_dt.audit.delivery import SinkFailed
+from kafka_dt.blocking import in_own_thread
 
 if TYPE_CHECKING:
     from caio.abstract import AbstractOperation as Operation
@@ -95,7 +95,7 @@ class Syncing:
 
     async def _sync_in_thread(self, descriptor: int) -> None:
         try:
-            await in_own_thread(partial(os.fdatasync, descriptor))
+            await in_own_thread(partial(os.fdatasync, descriptor), "audit files")
         except Exception as error:  # noqa: BLE001 - whatever it is: nothing is written while a batch is under way
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self._synced(SinkFailed(reason or type(error).__name__))

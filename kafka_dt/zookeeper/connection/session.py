@@ -33,6 +33,7 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
+from kafka_dt.blocking import in_own_thread
 from kafka_dt.zookeeper.connection.handler import LoopHandler
 from kafka_dt.zookeeper.connection.settings import LoginScheme
 from kafka_dt.zookeeper.errors import LoginRefused, LoginUnusable
@@ -155,22 +156,12 @@ class ZooKeeperSession:
         self._wanted = False
         if self._restarts is not None:
             self._restarts.cancel()
-        loop, closed = asyncio.get_running_loop(), asyncio.Event()
-
-        def close() -> None:
-            self._close()
-            with contextlib.suppress(RuntimeError):  # the loop has not waited for us
-                loop.call_soon_threadsafe(closed.set)
-
-        # A thread of its own and no executor's: those are waited for at the end of the process.
-        threading.Thread(target=close, name="zookeeper-close", daemon=True).start()
+        closing = asyncio.create_task(in_own_thread(self._close, "zookeeper-close"))
         for hang_up in (self.handler.hang_up, self._give_up):
-            try:
-                await asyncio.wait_for(closed.wait(), CLOSE_TIMEOUT_S)
-            except TimeoutError:
-                hang_up()
-            else:
+            await asyncio.wait((closing,), timeout=CLOSE_TIMEOUT_S)
+            if closing.done():  # the event loop logs an error
                 return
+            hang_up()
 
     def _start(self) -> None:
         with self._one_at_a_time:
