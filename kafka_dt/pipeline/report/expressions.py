@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_HOUR_S: Final = 3600
 INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
 """How evidence shows an instant."""
 _LONGEST_SHOWN: Final = 120
@@ -118,6 +119,11 @@ def _in_utc(row: Row, instants: Sequence[str]) -> dict[str, Any]:
     for name in instants:
         found[name] = None if found[name] is None else EPOCH + timedelta(milliseconds=found[name])
     return found
+
+
+def hour_number(instant: Column) -> Column:
+    """Give the hour of an instant, as a number since 1970."""
+    return F.floor(F.unix_seconds(instant) / F.lit(_HOUR_S))
 
 
 def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[Column, Column]:

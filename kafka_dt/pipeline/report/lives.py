@@ -59,6 +59,7 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     client_shape,
     first_and_last,
+    hour_number,
     login_by_token,
     of_type,
     ok,
@@ -79,7 +80,6 @@ _BITS: Final = 63
 TOLD: Final = timedelta(hours=_BITS - 1)
 """Of a use for less than this, `hours_of` gives the hours of its logins alone."""
 _BIT_COLUMNS: Final = ("day_bits", "hour_bits")
-_SECONDS_AN_HOUR: Final = 3600
 _PLACE: Final = ("token_id", "who", "requester", "address", "software", "software_version", "client")
 _CLIENT: Final = ("who", "zone", "wide", "software", "software_version", "client")
 
@@ -240,18 +240,14 @@ def days_of() -> Column:
 
 def hours_of() -> Column:
     """Give the hours of a row with `hour_bits`, as numbers since 1970; of a use of `TOLD` and longer some too many."""
-    ends = (_hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
+    ends = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
     return F.filter(
         F.sequence(*ends), lambda hour: F.getbit(F.col("hour_bits"), F.pmod(hour, F.lit(_BITS)).cast("int")) == 1
     )
 
 
 def _bits() -> Iterator[Column]:
-    numbers = (F.unix_date("date"), _hour_number(F.col("time")))
+    numbers = (F.unix_date("date"), hour_number(F.col("time")))
     for name, number in zip(_BIT_COLUMNS, numbers, strict=True):
         bit = F.pmod(number, F.lit(_BITS)).cast("int")
         yield F.bit_or(F.call_function("shiftleft", F.lit(1).cast("bigint"), bit)).alias(name)
-
-
-def _hour_number(instant: Column) -> Column:
-    return F.floor(F.unix_seconds(instant) / F.lit(_SECONDS_AN_HOUR))

@@ -1,6 +1,6 @@
 """Clients that are strange to an owner: in a new place and with a new program, while the company explains neither.
 
-    strange = strange_clients(clients, arrivals, since="tokens_since", known_for=..., move_together=...)
+    strange = strange_clients(seen, since="tokens_since", known_for=..., move_together=...)
 
 | column | |
 |---|---|
@@ -25,38 +25,35 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text
-from kafka_dt.pipeline.report.peers import first_arrivals, peers
+from kafka_dt.pipeline.report.peers import first_arrivals
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from pyspark.sql import Column, DataFrame
 
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
 ALONE: Final = "alone in a network, with another client"
 ANEW: Final = "another program in another place"
 
 
-def strange_clients(
-    clients: DataFrame, arrivals: DataFrame, *, since: str, known_for: timedelta, move_together: int
-) -> DataFrame:
+def strange_clients(seen: Observed, *, since: str, known_for: timedelta, move_together: int) -> DataFrame:
     """Give the clients with which owners came to strange places.
 
     Args:
-        clients: where principals were and with what, as `lives.clients_by_zone` makes it.
-        arrivals: when they came to zones, as `peers.peers` makes it.
-        since: the column of `arrivals` from which on an owner is known: `tokens_since` or `own_since`.
+        seen: where principals were and with what, and when they came there.
+        since: the column of `peers.peers` from which on an owner is known: `tokens_since` or `own_since`.
         known_for: how long it is known when it has a usual place.
         move_together: owners that came to a place on the same day and move together.
     """
     late = F.col("since") >= F.col(since) + F.lit(known_for)
     alone = late & (F.col("others_moved") < move_together - 1)
-    rows = clients.join(_lonely(clients, alone), ["who", "wide"], "left").join(
-        _came(arrivals, alone), ["who", "zone"], "left"
+    lonely, came = _lonely(seen.network_arrivals, alone), _came(seen.arrivals, alone)
+    rows = seen.clients.join(lonely, ["who", "wide"], "left").join(came, ["who", "zone"], "left")
+    rows = with_owners_since(
+        rows.where(F.coalesce("wide_since", "zone_since").isNotNull()), seen.clients, "software", "client"
     )
-    rows = rows.where(F.coalesce("wide_since", "zone_since").isNotNull())
-    for name in ("software", "client"):
-        first = clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
-        rows = rows.join(first, ["who", name])
 
     def is_new(name: str, came: str) -> Column:
         return F.col(f"owner_{name}_since") >= F.col(came)
@@ -73,7 +70,15 @@ def strange_clients(
     return rows.select(*what, *told).where(F.col("case").isNotNull()).distinct()
 
 
-def _lonely(clients: DataFrame, alone: Column) -> DataFrame:
+def with_owners_since(rows: DataFrame, clients: DataFrame, *names: str) -> DataFrame:
+    """Add since when the owner has what some columns say, anywhere: `owner_software_since` for `software`."""
+    for name in names:
+        first = clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
+        rows = rows.join(first, ["who", name])
+    return rows
+
+
+def _lonely(arrivals: DataFrame, alone: Column) -> DataFrame:
     """Give the large networks in which an owner was the only principal, unless it was alone in another one before."""
     counts = F.format_string(
         "%d other principals came to %s; the owner was in %d other networks since %s",
@@ -82,7 +87,7 @@ def _lonely(clients: DataFrame, alone: Column) -> DataFrame:
         "owner_before",
         as_text(F.col("owner_since")),
     )
-    places = first_arrivals(peers(clients, "wide"), alone & (F.col("others_before") == 0))
+    places = first_arrivals(arrivals, alone & (F.col("others_before") == 0))
     return places.select("who", "wide", F.col("since").alias("wide_since"), counts.alias("wide_counts"))
 
 

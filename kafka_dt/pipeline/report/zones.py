@@ -56,7 +56,7 @@ class Zones:
 
     networks: Sequence[Network]
     """Those that a file names, the smallest first."""
-    spread: DataFrame
+    larger: DataFrame
     """`network` and `zone`: the subnets, middle and large networks that are in a larger zone, or are one."""
 
     @classmethod
@@ -82,7 +82,7 @@ class Zones:
         around = {"small": subnet(address), "middle": middle_network(address), "wide": wide_network(address)}
         zoned = frame.withColumns({**around, "key": address_key(address)})
         for network in around:
-            zones = self.spread.select(F.col("network").alias(network), F.col("zone").alias(f"zone_of_{network}"))
+            zones = self.larger.select(F.col("network").alias(network), F.col("zone").alias(f"zone_of_{network}"))
             zoned = zoned.join(F.broadcast(zones), network, "left")
         learned = F.coalesce("zone_of_wide", "zone_of_middle", "zone_of_small", "small")
         return zoned.withColumns(

@@ -62,9 +62,8 @@ def test_addresses_are_compared_by_the_networks_that_ipaddress_knows(spark: Spar
         groups = [0 if chance.random() < 0.5 else chance.getrandbits(16) for _ in range(8)]
         texts.append(str(ipaddress.IPv6Address(sum(group << 16 * place for place, group in enumerate(groups)))))
     texts += ["::", "::1", "fe80::1", "1::"]
-    for network, ipv4_bits, ipv6_bits in [
-        *((subnet, 24, 64), (middle_network, 20, 56), (wide_network, 16, 48), (widest_network, 12, 44)),
-    ]:
+    prefixes = {subnet: (24, 64), middle_network: (20, 56), wide_network: (16, 48), widest_network: (12, 44)}
+    for network, (ipv4_bits, ipv6_bits) in prefixes.items():
         networks = _of(spark, texts, network)
         for text in texts:
             address = ipaddress.ip_address(text)

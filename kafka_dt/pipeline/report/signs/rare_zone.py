@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, hour_number, some, with_most
 from kafka_dt.pipeline.report.peers import homes_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 _DAY_H: Final = 24
-_HOUR_S: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
 
 def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
     """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`)."""
-    first, last = (F.floor(F.unix_seconds(name) / F.lit(_HOUR_S)) for name in ("first_seen", "last_seen"))
+    first, last = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
     # A use of a day or longer goes on at all hours.
     in_use = F.explode(F.sequence(first, F.least(last, first + F.lit(_DAY_H - 1)))).alias("number")
     hours = (

@@ -37,7 +37,7 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
@@ -63,10 +63,6 @@ class RefusedChangesThresholds:
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
 
 
-def _is_asked() -> Column:
-    return of_type(*_OF_TOKENS, *_OF_RIGHTS, EventType.TOKENS_DESCRIBED)
-
-
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
     """Find principals that try what they may not; one finding a principal."""
     of_others = of_type(*_OF_TOKENS) & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
@@ -75,9 +71,10 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     kinds = F.size(F.collect_set("type").over(Window.partitionBy("principal", "date")))
     many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
     probes = F.col("kinds") >= thresholds.refused_kinds
+    asked = of_type(*_OF_TOKENS, *_OF_RIGHTS, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     rows = (
-        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & _is_asked() & not_allowed)
+        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & asked & not_allowed)
         .withColumns({"rights": rights, "kinds": kinds})
         .where(of_others | many | probes)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))

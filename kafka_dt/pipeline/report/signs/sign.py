@@ -55,6 +55,8 @@ class Observed:
     """In which zones each principal was, and with which clients, as `lives.clients_by_zone` makes it."""
     arrivals: DataFrame
     """When each owner came to a zone, and who else, as `peers.peers` makes it."""
+    network_arrivals: DataFrame
+    """When each owner came to a large network, and who else, as `peers.peers` makes it."""
     deployments: DataFrame
     """When an owner began on many machines somewhere else, as `peers.deployments` makes it."""
     lives: DataFrame
@@ -75,6 +77,7 @@ class Observed:
             usage=usage,
             clients=clients,
             arrivals=work("arrivals", peers(clients, "zone")),
+            network_arrivals=work("network_arrivals", peers(clients, "wide")),
             deployments=work("deployments", deployments(usage, clients)),
             lives=lives,
             deeds=work("deeds", deeds_by_day(events)),

@@ -70,7 +70,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients, with_owners_since
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -147,13 +147,8 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     The place is a large network where no other principal was, if the owner does not travel: then one thing about the
     client is enough. Or it is any zone to which others did not move along.
     """
-    strange = strange_clients(
-        seen.clients,
-        seen.arrivals,
-        since="tokens_since",
-        known_for=thresholds.known_for,
-        move_together=thresholds.move_together,
-    )
+    known_for, together = thresholds.known_for, thresholds.move_together
+    strange = strange_clients(seen, since="tokens_since", known_for=known_for, move_together=together)
     strange = seen.work("strange", strange.where("by_token").drop("by_token"))
     uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, ["who", "wide", "zone", "software", "client"])
     # What goes on for longer comes with each new token of the owner; the first ones have told of it.
@@ -187,9 +182,7 @@ def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataF
         F.col("began") >= F.col("siblings_since") + F.lit(thresholds.known_for)
     )
     clients = seen.clients.where("by_token").select("who", "wide", *_OWNED).distinct()
-    for name in _OWNED:
-        first = seen.clients.groupBy("who", name).agg(F.min("first_seen").alias(f"owner_{name}_since"))
-        clients = clients.join(first, ["who", name])
+    clients = with_owners_since(clients, seen.clients, *_OWNED)
     arrived = seen.arrivals.select("who", "zone", "others_moved", "tokens_since")
     zone_since, library_since, client_since = (F.col(f"owner_{name}_since") for name in _OWNED)
     new_client, new_program = F.greatest(library_since, client_since), F.least(library_since, client_since)

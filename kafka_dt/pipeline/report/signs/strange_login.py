@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.peers import first_arrivals, peers
+from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.strangers import ALONE, strange_clients
@@ -58,13 +58,8 @@ class StrangeLoginThresholds:
 
 def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Find principals that log in from strange places; one finding a principal."""
-    strange = strange_clients(
-        seen.clients,
-        seen.arrivals,
-        since="own_since",
-        known_for=thresholds.login_known_for,
-        move_together=thresholds.login_moves,
-    )
+    known_for, together = thresholds.login_known_for, thresholds.login_moves
+    strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
     of_client = ["who", "wide", "zone", "software", "client"]
     away = _away(seen, thresholds)
     cases = strange.where(~F.col("by_token")).drop("by_token")
@@ -80,7 +75,7 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     stays = (F.col("owner_before") == 1) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
     goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
-    came = first_arrivals(peers(seen.clients, "wide"), stays & alone & goes_on)
+    came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %s alone since %s",
         F.col("others_before") + F.col("others_along"),
