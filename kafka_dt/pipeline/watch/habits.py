@@ -33,6 +33,7 @@ from kafka_dt.pipeline.report.expressions import (
     until,
     wide_network,
 )
+from kafka_dt.pipeline.watch.seen import TOKEN_CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -57,7 +58,6 @@ CROWD: Final = 4
 NETWORKS, PROGRAMS, CLIENTS = "networks", "programs", "clients"
 """What is known of an owner: the fields of `Owner`."""
 _ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
-_TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,15 @@ class Habits:
     """Principal -> when ACLs allowed it to create tokens for others."""
     rotated: datetime = EPOCH
     """When secret keys were changed last."""
+
+    def knows(self, principal: str | None, before: datetime) -> bool:
+        """Whether a principal was seen before an instant."""
+        known = self.principals.get(principal or "")
+        return known is not None and known.since < before
+
+    def others_in(self, network: str, name: str) -> frozenset[str]:
+        """Give the principals that have been in a large network for a day, without one of them."""
+        return self.neighbours.get(network, frozenset()) - {name}
 
     def without(self, strange: Iterable[tuple[str, str, str]]) -> Habits:
         """Leave out what is not an owner's: its name, `networks`, `programs` or `clients`, and one of these."""
@@ -233,7 +242,7 @@ class _Made:
         first = row["first_seen"]
         self.since = first if self.since is None else min(self.since, first)
         self.describes |= kind is EventType.TOKENS_DESCRIBED
-        self.administers |= kind in _ADMINISTRATION or (kind in _TOKEN_CHANGES and owner != principal)
+        self.administers |= kind in _ADMINISTRATION or (kind in TOKEN_CHANGES and owner != principal)
         if kind is EventType.LOGIN and row["mechanism"] is not None:
             self.mechanisms[row["mechanism"]] = min(self.mechanisms.get(row["mechanism"], first), first)
         if kind is EventType.TOKEN_CREATED and owner != principal:

@@ -95,6 +95,20 @@ def spray(
     return [row(EventType.LOGIN, principal=name, **refused) for name in names]
 
 
+def password_thief(name: str = "User:etl", **fields: Any) -> Seen:
+    """Log in with a job's password from another network, with another program."""
+    made: dict[str, Any] = {"wide": ELSEWHERE, "address": "198.51.100.7", "software": "kcat", "client": "rdkafka"}
+    return row(EventType.LOGIN, principal=name, mechanism="GSSAPI", **made | fields)
+
+
+def wrong_secrets(count: int, **fields: Any) -> list[Seen]:
+    """Try wrong passwords of a job, each from another address; with a token id and an owner, wrong HMACs."""
+    made: dict[str, Any] = {"reason": "wrong_credentials", "wide": ELSEWHERE, **fields}
+    if "token_id" not in made:
+        made.setdefault("principal", "User:etl")
+    return [row(EventType.LOGIN, minutes=n, **{"address": f"198.51.100.{n}", **made}) for n in range(count)]
+
+
 def granted(to: str = "User:anna", minutes: float = -30) -> Seen:
     """Allow a principal to create tokens for a job."""
     acl = f"ALLOW CreateTokens of LITERAL User:'User:etl' to {to} from *"

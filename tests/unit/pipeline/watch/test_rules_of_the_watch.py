@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 import pytest
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.watch.habits import Habits, Owner
+from kafka_dt.pipeline.watch.habits import Habits, Owner, Principal
 from kafka_dt.pipeline.watch.rules import judge
 from kafka_dt.pipeline.watch.seen import Seen
 from kafka_dt.pipeline.watch.state import State
@@ -31,9 +33,11 @@ from tests.unit.pipeline.watch.days import (
     granted,
     guesses,
     login,
+    password_thief,
     row,
     spray,
     thief,
+    wrong_secrets,
 )
 
 CREATED, RENEWED = EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED
@@ -84,6 +88,19 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
     "tokens of six owners ended": (ends(OTHERS), ("ended_for_many", "User:ops", "medium")),
     "five unknown ids in an hour": (guesses(5), ("unknown_id_burst", "198.51.100.9", "medium")),
     "eight unknown ids in a day": (guesses(8, every=80), ("unknown_id_burst", "198.51.100.9", "medium")),
+    "a job's password with another tool, elsewhere": ([password_thief()], ("strange_login", "User:etl", "high")),
+    "twenty wrong passwords of a job in a day, from as many addresses": (
+        wrong_secrets(20),
+        ("guessed_password", "User:etl", "medium"),
+    ),
+    "twenty wrong passwords in one row": (
+        wrong_secrets(1, events=20),
+        ("guessed_password", "User:etl", "medium"),
+    ),
+    "eight wrong HMACs of a token in a day": (
+        wrong_secrets(8, token_id="t-etl", owner="User:etl"),
+        ("guessed_hmac", "t-etl", "medium"),
+    ),
     "a password for five people": (spray(PEOPLE[:5]), ("sprayed_passwords", "198.51.100.9", "medium")),
 }
 QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
@@ -131,6 +148,38 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "one id again and again": (guesses(40, token_id="x"), company()),
     "ids of tokens that ended": (guesses(6), company(tokens={f"x{number}": CLUSTER for number in range(6)})),
     "a proxy that always has some": (guesses(6), company(guesses={"198.51.100.9": 3})),
+    "a password from a network in which others are": ([password_thief(wide=OFFICE)], company()),
+    "a password with a new release of the program": ([password_thief(client="etl-#")], company()),
+    "a password with another job's name": ([password_thief(software=JAVA)], company()),
+    "a password of an owner that travels": ([password_thief()], company(owners=TRAVELLER)),
+    "a password that is new, of an owner that used tokens until now": (
+        [password_thief()],
+        company(principals={"User:etl": Principal(SINCE, {"GSSAPI": NOON - timedelta(days=1)})}),
+    ),
+    "a password that was never used before": (
+        [password_thief()],
+        company(principals={"User:etl": Principal(SINCE)}),
+    ),
+    "a password in a company without habits": ([password_thief(), *wrong_secrets(50)], Habits()),
+    "nineteen wrong passwords": (wrong_secrets(19), company()),
+    "a job's wrong password, again and again, at home": (wrong_secrets(50, wide=CLUSTER), company()),
+    "a job's wrong password where others are": (wrong_secrets(50, wide=OFFICE), company()),
+    "wrong passwords of an owner of yesterday": (
+        wrong_secrets(50),
+        company(owners={"User:etl": replace(YOUNG["User:etl"], since=NOON - timedelta(hours=3))}),
+    ),
+    "wrong passwords of a name that does not exist": (wrong_secrets(50, reason="unknown_user"), company()),
+    "seven wrong HMACs": (wrong_secrets(7, token_id="t-etl", owner="User:etl"), company()),
+    "wrong HMACs of a job at home": (wrong_secrets(50, token_id="t-etl", owner="User:etl", wide=CLUSTER), company()),
+    "wrong HMACs of an unknown token": (wrong_secrets(50, token_id="t-none", owner=None), company()),
+    "wrong HMACs after a change of keys": (
+        [ROTATION, *wrong_secrets(50, token_id="t-etl", owner="User:etl")],
+        company(),
+    ),
+    "wrong HMACs after a change of keys, learned": (
+        wrong_secrets(50, token_id="t-etl", owner="User:etl"),
+        company(rotated=NOON - timedelta(days=6)),
+    ),
     "four mistyped passwords": (spray(PEOPLE[:4]), company()),
     "an old password that a program has": (spray(PEOPLE[:5], times=30), company()),
     "names that do not exist": (spray(OTHERS, reason="unknown_user"), company()),
@@ -160,9 +209,10 @@ def test_what_was_found_is_found_once_until_there_is_more() -> None:
     assert (kept.first_seen, kept.last_seen) == (NOON - timedelta(minutes=5), again.last_seen)
 
 
-def test_a_place_of_a_thief_does_not_become_usual() -> None:
+@pytest.mark.parametrize("first", [thief, password_thief])
+def test_a_place_of_a_thief_does_not_become_usual(first: Callable[[], Seen]) -> None:
     state = State()
-    judge([thief()], company(), state)
+    judge([first()], company(), state)
     learned = company()
     owners = {
         **learned.owners,

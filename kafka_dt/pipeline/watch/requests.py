@@ -1,0 +1,142 @@
+"""Rules of the watch about one request or login, whose type alone is news about its principal.
+
+- `foreign_renewal`: a principal that has a token's HMAC and is neither its owner nor a renewer, nor its requester.
+- `new_describer`: a first description of tokens of others.
+- `new_requester`: a token for another owner, allowed to a principal after other work.
+- `new_mechanism`: a login by a new mechanism.
+
+Source: kafka_dt/pipeline/report/signs
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.signs.finding import Finding, Severity
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH
+from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
+from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
+from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
+from kafka_dt.pipeline.watch.findings import finding_of, some
+from kafka_dt.pipeline.watch.habits import MIGRATION
+from kafka_dt.pipeline.watch.seen import TOKEN_CHANGES
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kafka_dt.pipeline.watch.habits import Habits
+    from kafka_dt.pipeline.watch.seen import Seen
+    from kafka_dt.pipeline.watch.state import State
+
+_HOUR: Final = timedelta(hours=1)
+_GRANTED: Final = timedelta(days=1)
+"""How long before a token an ACL for it came at most."""
+
+
+def wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:
+    """Find a principal that has the HMAC of a token that is not its own and that it did not request."""
+    if not row.is_refused(*TOKEN_CHANGES) or row.reason != OWNER_MISMATCH or row.token_id is None:
+        return None
+    if row.principal == row.requester:
+        return None
+    return finding_of(
+        FOREIGN_RENEWAL,
+        row,
+        Severity.HIGH,
+        {
+            "what is unusual": "stranger",
+            "renewed or tried by": row.principal,
+            "from addresses": row.address,
+            "clients": row.software,
+            "refused, the HMAC was right": row.events,
+        },
+    )
+
+
+def described(row: Seen, habits: Habits, _state: State) -> Finding | None:
+    """Find a first description of tokens of others."""
+    if not row.is_ok(EventType.TOKENS_DESCRIBED) or not habits.knows(
+        row.principal, row.first_seen - NEW_DESCRIBER.thresholds.describe_history
+    ):
+        return None
+    assert row.principal is not None  # noqa: S101 - it is known
+    principal, own = habits.principals[row.principal], habits.owned.get(row.principal, 0)
+    if principal.describes or principal.administers or row.described <= own:
+        return None
+    return finding_of(
+        NEW_DESCRIBER,
+        row,
+        Severity.HIGH,
+        {
+            "tokens in an answer": row.described,
+            "its own tokens": own,
+            "from addresses": row.address,
+            "clients": row.software,
+            "the principal is known since": _date(principal.since),
+        },
+    )
+
+
+def requested(row: Seen, habits: Habits, state: State) -> Finding | None:
+    """Find a token for another owner, by a principal that was allowed to after other work."""
+    if not row.is_ok(EventType.TOKEN_CREATED) or row.principal is None or row.owner in {None, row.principal}:
+        return None
+    if (
+        not habits.knows(row.principal, row.first_seen - NEW_REQUESTER.thresholds.other_work)
+        or habits.principals[row.principal].creates_for
+    ):
+        return None
+    grants = sorted({*habits.grants.get(row.principal, ()), *state.grants.get(row.principal, ())})
+    granted = [each for each in grants if row.first_seen - _GRANTED <= each <= row.first_seen]
+    # An operator that makes a scheduler allows it several owners.
+    if not granted or any(abs(each - granted[-1]) <= _HOUR for each in grants if each != granted[-1]):
+        return None
+    return finding_of(
+        NEW_REQUESTER,
+        row,
+        Severity.HIGH,
+        {
+            "what is unusual": "allowed after other work",
+            "requester": row.principal,
+            "allowed": f"{granted[-1]:%Y-%m-%d %H:%M:%S UTC}",
+            "from addresses": row.address,
+            "clients": row.software,
+            "the requester is known since": _date(habits.principals[row.principal].since),
+        },
+    )
+
+
+def new_mechanism(row: Seen, habits: Habits, _state: State) -> Finding | None:
+    """Find a login by a new mechanism."""
+    thresholds = NEW_MECHANISM.thresholds
+    if not row.is_ok(EventType.LOGIN) or row.token_id is not None or row.mechanism is None or row.principal is None:
+        return None
+    principal = habits.principals.get(row.principal)
+    if principal is None or row.mechanism in principal.mechanisms or not principal.mechanisms:
+        return None
+    if row.first_seen < min(principal.mechanisms.values()) + thresholds.mechanism_history:
+        return None
+    recent = row.first_seen - MIGRATION
+    migrated = sum(
+        each.mechanisms.get(row.mechanism, recent) > recent and len(each.mechanisms) > 1
+        for each in habits.principals.values()
+    )
+    if migrated >= thresholds.migrated:
+        return None
+    return finding_of(
+        NEW_MECHANISM,
+        row,
+        Severity.MEDIUM,
+        {
+            "new mechanism": row.mechanism,
+            "until then": some(principal.mechanisms),
+            "from addresses": row.address,
+            "clients": row.software,
+        },
+    )
+
+
+def _date(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d}"
