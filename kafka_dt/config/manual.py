@@ -17,8 +17,8 @@ _HEAD = """\
 
 `kafka-dt serve --config server.properties [--override key=value ...]` takes the settings of a Kafka broker, with
 Kafka's names, meanings, defaults and syntax. kafka-dt ignores a broker's key that has no meaning here. At the start it
-logs these keys in one line, and warns of security settings that it does not support. If it cannot use a value, it does
-not start, and the error names the key.
+logs these keys in one line, and warns of what `kafka-dt check` calls dangerous, such as security settings that it does
+not support. If it cannot use a value, it does not start, and the error names the key.
 
 `listener.name.<name>.<key>` overrides a key for one listener where the table says so, and
 `listener.name.<name>.<mechanism>.sasl.jaas.config` holds the users of PLAIN. Write both names in lower case.

@@ -129,5 +129,5 @@ def test_its_messages_may_come_as_bare_frames_of_an_old_client(digest_server: Ka
 
 
 def test_the_start_says_once_that_it_is_historic(digest_server: KafkaDt) -> None:
-    warning = "DIGEST-MD5 is offered on DIGEST; it is historic (RFC 6331), SCRAM is safer"
+    warning = "sasl.enabled.mechanisms: DIGEST offers DIGEST-MD5; it is historic (RFC 6331), SCRAM is safer"
     assert digest_server.process.log.read_text().count(warning) == 1

@@ -128,6 +128,11 @@ def test_safe_settings_have_no_warning() -> None:
         ({"authorizer.class.name": ""}, "authorizer.class.name", "every user may create tokens"),
         ({"allow.everyone.if.no.acl.found": "true"}, "allow.everyone.if.no.acl.found", "set it to false"),
         ({"delegation.token.secret.key": ""}, "delegation.token.secret.key", "every request about tokens is refused"),
+        (
+            {"delegation.token.secret.key": "", "kafka.dt.secret.keys.previous": "o" * 32},
+            "kafka.dt.secret.keys.previous",
+            "no effect without delegation.token.secret.key",
+        ),
         ({"delegation.token.secret.key": "short"}, "delegation.token.secret.key", "fewer than 32 characters"),
         ({"kafka.dt.secret.keys.previous": "short"}, "kafka.dt.secret.keys.previous", "fewer than 32 characters"),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-256,DIGEST-MD5"}, "sasl.enabled.mechanisms", "historic"),
