@@ -124,14 +124,27 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-def confirm_selection(selected: TokenFilter, *, unreadable: bool = False, confirmed: bool = False) -> None:
-    """Ask before the tokens end that a filter selects.
+def confirm_selection(
+    selected: TokenFilter, *, everything: bool, dry_run: bool, unreadable: bool = False, confirmed: bool = False
+) -> None:
+    """Ask before the tokens end that a filter selects, unless the command line says that all end, or none.
 
     selected: which readable tokens end
+    everything: whether the command line says `--all`
+    dry_run: whether none end
     unreadable: whether the tokens end that are not readable; without a filter they end alone
     confirmed: whether the command line says yes. It cannot mean every token: a script whose filters are empty by
         mistake says yes as well.
+
+    Raises:
+        click.UsageError: `--all` comes with a filter, or there is no terminal to ask on.
     """
+    if everything and not selected.selects_all:
+        raise click.UsageError(
+            "--all means every token of every owner: with --owner, --renewer or --issued-before say --yes instead."
+        )
+    if everything or dry_run:
+        return
     if selected.selects_all and not unreadable:
         refusal = "Without --owner, --renewer or --issued-before this would end every token: say --all."
         if confirmed:

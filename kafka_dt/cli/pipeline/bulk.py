@@ -117,7 +117,7 @@ def verify(**given: Any) -> None:
 @click.command()
 @_job_options(writes=True)
 @filter_options
-@click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
+@click.option("--all", "everything", is_flag=True, help="End every token, without a question; not with a filter.")
 @yes_option
 def expire(*, selected: TokenFilter, dry_run: bool, everything: bool, confirmed: bool, **given: Any) -> None:
     """End tokens, by filters or all of them.
@@ -127,8 +127,7 @@ def expire(*, selected: TokenFilter, dry_run: bool, everything: bool, confirmed:
     not enough). The owner of an unreadable token is unknown: with a filter the command leaves and counts the token,
     without one the token counts as failed.
     """
-    if not (dry_run or everything):
-        confirm_selection(selected, confirmed=confirmed)
+    confirm_selection(selected, everything=everything, dry_run=dry_run, confirmed=confirmed)
     _Work(ExpiryRun(dry_run=dry_run), JobKind.EXPIRE, selected=selected, **given).do()
 
 

@@ -67,7 +67,7 @@ _NAMES_SHOWN: Final = 20
 @way_options
 @click.option("--unreadable", is_flag=True, help="End tokens that no secret key of the settings can read.")
 @click.option("--dry-run", is_flag=True, help="Only show which tokens would end.")
-@click.option("--all", "everything", is_flag=True, help="End every token, without a question.")
+@click.option("--all", "everything", is_flag=True, help="End every token, without a question; not with a filter.")
 @yes_option
 def revoke(
     *,
@@ -108,8 +108,8 @@ def revoke(
         raise click.UsageError("--unreadable needs --config: a node does not show tokens that it cannot read.")
     # Before the question: an answer to it is no use where a setting is wrong.
     reach = way.settings(needs_key=not unreadable) if way.on_zookeeper else way.client()
-    if not (dry_run or everything or names is not None):
-        confirm_selection(selected, unreadable=unreadable, confirmed=confirmed)
+    if names is None:
+        confirm_selection(selected, everything=everything, dry_run=dry_run, unreadable=unreadable, confirmed=confirmed)
     only_unreadable = unreadable and selected.selects_all and not everything
     revocation = _Revocation(None if only_unreadable else selected, names, unreadable=unreadable, dry_run=dry_run)
     if dry_run and output is Output.JSON:

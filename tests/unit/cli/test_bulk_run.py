@@ -174,6 +174,8 @@ USAGE = [
         "would end every token of User:a, with the renewer User:b, issued before 2026-11-21T00:00:00Z: say --yes",
     ),
     (["--bootstrap-server", "y:1", "some-id", "--all"], "not both"),
+    (["--bootstrap-server", "y:1", "--all", "--owner", "User:a"], "--all means every token of every owner"),
+    (["--bootstrap-server", "y:1", "--all", "--issued-before", "2026-11-21", "--dry-run"], "say --yes instead"),
     (["--bootstrap-server", "y:1", "../tokens/some-id"], "cannot be the id of a token"),
     (["--bootstrap-server", "y:1", "some-id", "--from-file", "/dev/nowhere"], "No such file"),
 ]
@@ -191,6 +193,12 @@ def test_a_distributed_run_ends_every_token_only_if_a_script_says_all(said: list
     result = CliRunner().invoke(main, ["pipeline", "expire", "--override", "zookeeper.connect=127.0.0.1:1", *said])
     assert result.exit_code == 2
     assert "say --all" in result.stderr
+
+
+def test_a_distributed_run_with_a_filter_does_not_take_the_word_for_every_token() -> None:
+    said = ["--override", "zookeeper.connect=127.0.0.1:1", "--all", "--renewer", "User:b"]
+    result = CliRunner().invoke(main, ["pipeline", "expire", *said])
+    assert (result.exit_code, "say --yes instead" in result.stderr) == (2, True)
 
 
 def test_a_distributed_run_ends_tokens_of_a_filter_only_if_a_script_says_yes() -> None:
