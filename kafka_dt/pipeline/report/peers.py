@@ -27,9 +27,10 @@ thief with the tokens of many owners brings one of its own, so owners whose libr
 others were before, those who move together come from the same place: people who come to a VPN from their office do not
 explain a job that does.
 
-`homes_of` tells the zone in which an owner is on most days (`home`), since when and until when it is there
-(`home_since`, `home_until`), and how often it was mainly in another zone than on its last day before (`changes`).
-People go to an office on some days and work over a VPN on others. Jobs stay, and a cluster that moves is one change.
+`homes_of` tells the zone in which an owner is on most days (`home`) and its large network there (`home_wide`), since
+when and until when it is there (`home_since`, `home_until`), and how often it was mainly in another zone than on its
+last day before (`changes`). People go to an office on some days and work over a VPN on others. Jobs stay, and a cluster
+that moves is one change.
 
 `deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day (`who`,
 `wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two.
@@ -135,7 +136,9 @@ def homes_of(usage: DataFrame) -> DataFrame:
     )
     homes = in_zone.groupBy("who").agg(with_most("zone", "days").alias("home"), F.sum("changes").alias("changes"))
     at_home = usage.groupBy("who", F.col("zone").alias("home")).agg(
-        F.min("first_seen").alias("home_since"), F.max("last_seen").alias("home_until")
+        F.min("first_seen").alias("home_since"),
+        F.max("last_seen").alias("home_until"),
+        with_most("wide", "logins").alias("home_wide"),
     )
     return homes.join(at_home, ["who", "home"])
 

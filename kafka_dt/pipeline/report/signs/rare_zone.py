@@ -12,8 +12,8 @@ which are at home in the same zone. *Commuters* are mainly in another zone than 
 
 It takes `neighbours` to know a zone. These visits are quiet:
 
-- `visitors` neighbours of the owner or more are there within a day as well, with libraries that they had before: a
-  cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
+- `visitors` owners from the same zone or large network, or more, are there within a day as well, with libraries that
+  they had before: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
 - It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
 - The owner works by day, comes by day and with clients that it had, and others were there before, who do not stay:
   people whose notebooks run beside jobs have a laptop as well.
@@ -132,18 +132,22 @@ def _alone(visits: DataFrame, seen: Observed, homes: DataFrame, thresholds: Zone
     """Leave out visits on which neighbours came along, with the libraries that they had."""
     moved = seen.arrivals.where("moved").select("who", "zone")
     there = seen.usage.join(moved, ["who", "zone"], "left_semi")
-    neighbours = there.join(homes, "who").select(F.col("who").alias("neighbour"), "zone", "home", *_span("there"))
+    neighbour = [F.col(name).alias(f"their_{name}") for name in ("who", "home", "home_wide")]
+    neighbours = there.join(homes, "who").select("zone", *neighbour, *_span("there"))
+    # The machines of one cluster may be in several zones, as far as these are learned.
+    same_home = (F.col("home") == F.col("their_home")) | (F.col("home_wide") == F.col("their_home_wide"))
     day = F.expr("INTERVAL 1 DAY")
     along = (
-        visits.select("who", "zone", "home", "since")
-        .join(neighbours, ["zone", "home"])
+        visits.select("who", "zone", "home", "home_wide", "since")
+        .join(neighbours, "zone")
         .where(
-            (F.col("neighbour") != F.col("who"))
+            (F.col("their_who") != F.col("who"))
+            & same_home
             & (F.col("there_since") <= F.col("since") + day)
             & (F.col("there_until") >= F.col("since") - day)
         )
         .groupBy("who", "zone")
-        .agg(F.count_distinct("neighbour").alias("along"))
+        .agg(F.count_distinct("their_who").alias("along"))
     )
     return visits.join(along, ["who", "zone"], "left").fillna(0, ["along"]).where(F.col("along") < thresholds.visitors)
 
