@@ -161,4 +161,6 @@ def test_each_sign_has_stories_that_it_finds_and_three_that_look_like_them(path:
 def _is_about(finding: Finding, case: Case) -> bool:
     """Say whether a finding of a month is about this story; the cold ones share a month."""
     marks = (finding.subject, finding.owner, finding.address)
-    return not case.cold or any(f"{case.number}." in mark or mark.endswith(f"-{case.number}") for mark in marks if mark)
+    return not case.cold or any(
+        f".{case.number}." in mark or mark.endswith(f"-{case.number}") for mark in marks if mark
+    )

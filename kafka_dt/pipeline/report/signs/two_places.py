@@ -131,6 +131,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         *(F.first(name).alias(name) for name in ("zone", "who", "known_since", "addresses_a_token")),
         with_most("address", "time").alias("address"),
     )
+    of_address = F.sum("logins").over(Window.partitionBy("token_id", "address"))
     by_stay = Window.partitionBy("token_id").orderBy("stay")
     between = stays.withColumns(
         {
@@ -145,13 +146,14 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
     )
     return (
         between.where(is_return)
+        .withColumn("of_address", of_address)
         .groupBy("token_id", F.col("who").alias("owner"), "known_since", "addresses_a_token")
         .agg(
             F.min("left_at").alias("first_seen"),
             F.max("back_at").alias("last_seen"),
             F.count("*").alias("returns"),
             F.sum("logins").alias("events"),
-            with_most("address", "logins").alias("address"),
+            with_most("address", "of_address").alias("address"),
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         )
