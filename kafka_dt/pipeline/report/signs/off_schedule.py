@@ -7,8 +7,9 @@ Two cases:
   least, with an hour before and after. An owner with more than `schedule_hours` such hours has no schedule.
 - *after a pause*: the owner gets a token for each run, and uses it without a pause. The siblings of a token are those
   that the same requester made for the same owner before. If there are `pause_tokens` of them, over `pause_history`, and
-  none of them made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign. Pauses are
-  counted in whole hours without a login, in tokens that are used for less than 62 hours.
+  none of them made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign, if none of them
+  was in use for half as long as this one by then: the job has plainly ended. Pauses are counted in whole hours without
+  a login, in tokens that are used for less than 62 hours.
 
 Some honest uses are at other hours: a job is run again, or for many days of the past. Then it runs as it always does,
 on several machines, or with a new token. So a use outside the hours is a sign only if all of this holds: the job works
@@ -77,6 +78,10 @@ class ScheduleThresholds:
     """A week of a job that runs daily, and a day."""
     pause_history: timedelta = threshold(timedelta(days=3), "... and for how long")
     """Many runs of one day are one day."""
+    pause_factor: float = threshold(
+        2.0, "... and times the longest use of theirs, from the first login to the end of the pause"
+    )
+    """A job that is late takes half as long again."""
     pause_owners: int = threshold(3, "Owners whose pauses end within an hour, with an outage")
     """Two jobs may be started again by one engineer."""
 
@@ -116,8 +121,8 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresh
     )
     # What went on after an outage made no pause, so that it does not show one either.
     excused = tokens.join(outages.withColumn("excused", F.lit(True)), "went_on", "left")
-    pause = F.when(F.col("excused"), F.lit(0)).otherwise(F.col("pause_hours"))
-    odd = seen.work("paused", _unusual(excused.withColumn("pause_hours", pause), thresholds))
+    told = {name: F.when(F.col("excused"), F.lit(0)).otherwise(F.col(name)) for name in ("pause_hours", "used_s")}
+    odd = seen.work("paused", _unusual(excused.withColumns(told), thresholds))
     went_on = F.timestamp_seconds(F.col("went_on") * F.lit(_HOUR_S))
     rows = by_token.join(odd.drop("who").withColumn("since", went_on), "token_id").where(
         F.col("last_seen") >= F.col("since")
@@ -155,6 +160,7 @@ def _pauses(by_token: DataFrame) -> DataFrame:
             F.col("first_seen").alias("begun"),
             F.when(is_told, F.coalesce("longest.pause_hours", F.lit(0))).otherwise(at_most).alias("pause_hours"),
             F.col("longest.went_on").alias("went_on"),
+            (F.unix_seconds("last_seen") - F.unix_seconds("first_seen")).alias("used_s"),
         )
     )
 
@@ -168,12 +174,17 @@ def _unusual(tokens: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
             "siblings": F.count("*").over(before),
             "siblings_since": F.min("begun").over(before),
             "sibling_hours": F.max("pause_hours").over(before),
+            "sibling_s": F.max("used_s").over(before),
         }
     ).where(
         F.col("went_on").isNotNull()
         & (F.col("pause_hours") >= thresholds.pause // _HOUR)
         & (F.col("sibling_hours") <= thresholds.sibling_pause // _HOUR)
         & (F.col("siblings") >= thresholds.pause_tokens)
+        & (
+            F.col("went_on") * F.lit(_HOUR_S) - F.unix_seconds("begun")
+            >= F.col("sibling_s") * F.lit(thresholds.pause_factor)
+        )
         & (F.col("siblings_since") + F.lit(thresholds.pause_history) < F.col("begun"))
     )
 
