@@ -2,7 +2,8 @@
 
 A token's id is no secret: descriptions and logs have it. A client that has the id alone, or a damaged copy of the
 token, tries HMACs. `wrong_hmacs` wrong ones in a day are a sign, if they come from zones in which the owner never
-logged in, neither before nor later. It does not matter from how many addresses they come.
+logged in, neither before nor later; or, in a zone of the owner, from a machine and with a library that it never had. It
+does not matter from how many addresses they come.
 
 A job with a mangled secret is quiet, because its owner logs in from its network, at the latest after the repair. So is
 a token that is older than a change of the secret keys: its HMAC may be another one since then. And so are owners that
@@ -11,7 +12,7 @@ were not known for `hmac_history`.
 The severity is medium, because nothing that was tried opens the token. Tries with HMACs of several tokens are *Guessing
 token ids*, too.
 
-Not seen: a client in a network of the owner, and one that tries a few HMACs a day.
+Not seen: a client in a network of the owner with the owner's library, and one that tries a few HMACs a day.
 """
 
 # The work is on refused logins by token with a wrong HMAC, and there are few of them.
@@ -86,8 +87,8 @@ GUESSED_HMAC: Final = Sign(
     kind="guessed_hmac",
     title="Guessing the HMAC of a token",
     meaning="A client tries wrong HMACs of this token again and again, where its owner never logs in.",
-    finds="many wrong HMACs of one token, from networks in which its owner never logs in",
-    misses="tries from a network of the owner, and a few a day",
+    finds="many wrong HMACs of one token, by clients in places or with libraries that its owner never has",
+    misses="tries from a network of the owner with its library, and a few a day",
     subject_type=SubjectType.TOKEN,
     thresholds=GuessedHmacThresholds(),
     rule=guessed_hmacs,

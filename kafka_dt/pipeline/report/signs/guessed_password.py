@@ -1,16 +1,19 @@
 """Wrong passwords of one principal are tried where it never logs in.
 
 `wrong_passwords` wrong ones in a day are a sign, if they come from zones in which the principal never logged in,
-neither before nor later. It does not matter from how many addresses they come, nor how fast: a client may take its time
-and use a new address each time.
+neither before nor later; or, in a zone of the principal, from a machine and with a library that it never had. It does
+not matter from how many addresses they come, nor how fast: a client may take its time and use a new address each time.
 
 A program with an old or mistyped password is quiet, because its principal logs in from its network, at the latest after
-the repair. So are principals that were not known for `password_history`.
+the repair. So are principals that were not known for `password_history`, and those that never logged in. But an account
+that no client uses has a password, too: tries of it are a sign where no principal logs in, if they did not go on since
+the table begins, and at most one other principal is tried there. Programs that have moved with old passwords are
+several.
 
 The severity is medium, because nothing that was tried is right. A password that is right in the end is *Logged in by a
 stranger*; passwords of many principals are *Trying passwords of many principals*.
 
-Not seen: a client in a network of the principal, and one that tries a few passwords a day.
+Not seen: a client in a network of the principal with its library, and one that tries a few passwords a day.
 """
 
 # The work is on refused logins without a token, and there are few of them.
@@ -72,8 +75,8 @@ GUESSED_PASSWORD: Final = Sign(
     kind="guessed_password",
     title="Guessing the password of a principal",
     meaning="A client tries wrong passwords of this principal again and again, where it never logs in.",
-    finds="many wrong passwords of one principal, from networks in which it never logs in",
-    misses="tries from a network of the principal, and a few a day",
+    finds="many wrong passwords of one principal, by clients in places or with libraries that it never has",
+    misses="tries from a network of the principal with its library, and a few a day",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=GuessedPasswordThresholds(),
     rule=guessed_passwords,

@@ -8,25 +8,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, with_most
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+_TRIED_THERE: Final = 2
+"""Owners that are tried from a zone in which no principal logs in, at most, where one is guessed."""
+
 
 def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: timedelta) -> DataFrame:
-    """Find what is tried `many` times in a day from zones where its owner never logs in, neither before nor later.
+    """Find what is tried `many` times in a day by clients that are not the owner's, neither before nor later.
+
+    They come from zones where the owner never logs in; or from a machine and with a library that it never has, in a
+    zone that it shares. What an owner has that never logged in at all is guessed where no principal logs in.
 
     Args:
         tries: as above.
@@ -41,11 +47,17 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     """
     homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner")
-    strange = (
-        seen.zones.of(tries)
-        .join(homes, ["owner", "zone"], "left_anti")
-        .join(known, "owner")
-        .where(F.col("known_since") + F.lit(history) < F.col("first_seen"))
+    begin = seen.deeds.agg((F.min("first_seen") + F.lit(history)).alias("settled"))
+    placed = seen.zones.of(tries).withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
+    tried_there = F.size(F.collect_set("owner").over(Window.partitionBy("zone")))
+    judged = (
+        _with_places(placed, seen)
+        .withColumn("tried_there", tried_there)
+        .join(known, "owner", "left")
+        .crossJoin(F.broadcast(begin))
+    )
+    strange = judged.where(_is_strange(history)).drop(
+        "at_home", "own_library", "own_machine", "used", "settled", "tried_there"
     )
     in_a_day = F.sum("deeds").over(Window.partitionBy(of, "date"))
     of_address = F.sum("deeds").over(Window.partitionBy(of, "address"))
@@ -65,3 +77,31 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     )
     there = homes.join(found.select("owner"), "owner", "left_semi")
     return found.join(there.groupBy("owner").agg(F.slice(distinct("zone"), 1, SHOWN).alias("homes")), "owner", "left")
+
+
+def _with_places(tries: DataFrame, seen: Observed) -> DataFrame:
+    """Say of each try whether the owner has its zone, library and machine, and whether any principal logs in there."""
+    yes = F.lit(True)
+    owners = tries.select("owner").distinct()
+    own = seen.clients.withColumnRenamed("who", "owner").join(owners, "owner", "left_semi")
+    tried = tries.select("owner", "address").distinct()
+    machines = seen.usage.withColumnRenamed("who", "owner").join(tried, ["owner", "address"], "left_semi")
+    return (
+        tries.join(own.select("owner", "zone", yes.alias("at_home")).distinct(), ["owner", "zone"], "left")
+        .join(own.select("owner", "software", yes.alias("own_library")).distinct(), ["owner", "software"], "left")
+        .join(machines.select("owner", "address", yes.alias("own_machine")).distinct(), ["owner", "address"], "left")
+        .join(seen.clients.select("zone", yes.alias("used")).distinct(), "zone", "left")
+    )
+
+
+def _is_strange(history: timedelta) -> Column:
+    known = F.col("known_since") + F.lit(history) < F.col("first_seen")
+    another = (F.col("software") != UNKNOWN) & F.col("own_library").isNull() & F.col("own_machine").isNull()
+    # A program with an old password has tried it since the table begins, and programs that move are several.
+    unused = (
+        F.col("known_since").isNull()
+        & F.col("used").isNull()
+        & (F.col("settled") < F.col("begun"))
+        & (F.col("tried_there") <= _TRIED_THERE)
+    )
+    return (known & (F.col("at_home").isNull() | another)) | unused
