@@ -9,6 +9,12 @@ the first day (`login_first_day`) of each in a new place. The cases:
   comes to another one in which no other principal was, while its work goes on. A client that is like the usual one is
   no excuse: who has the password may know the program, too.
 
+- *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
+  login comes within `login_granted` from a large network in which no other principal ever is. A thief with an
+  administrator's password makes such users. The other cases need a principal that is known, this one does not.
+- *after a long silence, elsewhere*: the principal was silent for `login_silent`, and comes to a zone where it never was
+  to make its first token. Who comes back from a long holiday works as before.
+
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library.
 
@@ -26,9 +32,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some, with_most
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -40,6 +48,10 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 AWAY: Final = "away from its only network"
+BACK_DOOR: Final = "new, with all rights, and alone"
+AWAKE: Final = "after a long silence, elsewhere"
+_ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
+"""The text of an ACL that gives a principal all topics, or the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,10 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
+    login_granted: timedelta = threshold(timedelta(days=1), "Time from all rights to the first login of a new user")
+    """Who makes a user for a program starts it then."""
+    login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
+    """Longer than most holidays."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
     """A cluster that moves or fails over takes several along."""
 
@@ -63,7 +79,9 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     of_client = ["who", "wide", "zone", "software", "client"]
     away = _away(seen, thresholds)
     cases = strange.where(~F.col("by_token")).drop("by_token")
-    found = seen.work("strange", cases.unionByName(away.join(cases, of_client, "left_anti")))
+    for more in (away, _back_doors(seen, thresholds), _awake(seen, thresholds)):
+        cases = cases.unionByName(more.join(cases, of_client, "left_anti"))
+    found = seen.work("strange", cases)
     logins = seen.usage.where(F.col("token_id").isNull()).join(found, of_client)
     rows = logins.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.login_first_day))
     day = rows.withColumn("day", F.to_date("first_seen"))
@@ -83,9 +101,46 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         "origin",
         as_text(F.col("owner_since")),
     )
-    places = came.select("who", "wide", "since", counts.alias("counts"), F.lit(AWAY).alias("case"))
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
+
+
+def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that got all rights and came first to a network that no other principal uses."""
+    acl = F.col("acl")
+    granted = (
+        seen.deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALL_RIGHTS))
+        .groupBy(F.regexp_extract(acl, _ALL_RIGHTS, 1).alias("who"))
+        .agg(F.min("first_seen").alias("granted_at"), of_first("principal", "first_seen").alias("operator"))
+    )
+    alone = (F.col("owner_before") == 0) & (F.col("ever") == 1)
+    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.login_granted))
+    ever = F.count("*").over(Window.partitionBy("wide"))
+    came = seen.network_arrivals.withColumn("ever", ever).join(F.broadcast(granted), "who").where(alone & soon)
+    counts = F.format_string(
+        "no other principal was in %s; %s gave it all rights at %s", "wide", "operator", as_text(F.col("granted_at"))
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BACK_DOOR)
+
+
+def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that were silent for long, come to another zone and make their first token."""
+    silent = (F.col("owner_before") > 0) & (F.col("elsewhere_until") + F.lit(thresholds.login_silent) < F.col("since"))
+    own = seen.deeds.where(ok(EventType.TOKEN_CREATED)).groupBy(F.col("principal").alias("who"))
+    made = own.agg(F.min("first_seen").alias("made_at"))
+    soon = F.col("made_at").between(F.col("since"), F.col("since") + F.lit(thresholds.login_first_day))
+    came = seen.arrivals.where(silent).join(made, "who").where(soon)
+    counts = F.format_string(
+        "silent from %s to %s; never in %s and never made a token before",
+        as_text(F.col("elsewhere_until")),
+        as_text(F.col("since")),
+        "zone",
+    )
+    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", AWAKE)
+
+
+def _clients(seen: Observed, places: DataFrame, place: str, case: str) -> DataFrame:
     clients = seen.clients.where(~F.col("by_token")).select("who", "wide", "zone", "software", "client")
-    return clients.join(places, ["who", "wide"])
+    return clients.join(places.withColumn("case", F.lit(case)), ["who", place])
 
 
 def _usual(seen: Observed, found: DataFrame) -> DataFrame:
