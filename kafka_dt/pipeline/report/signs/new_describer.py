@@ -9,6 +9,11 @@ Principals that administer are quiet: those that changed ACLs or users, ended or
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
 worse. Who gives itself the right to describe and then describes is no administrator.
 
+The password of one who describes may be in other hands, too. A describer that was known for `describe_history` is a
+finding if it comes with a library that it never used for anything, gets more tokens than in any answer before, and does
+so in a zone where it never was or at an hour at which it never worked, with an hour around each. A new version of its
+tool has the same library, and a new tool is tried at the desk by day. The severity is medium.
+
 Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
 first days on.
 """
@@ -26,9 +31,18 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    of_type,
+    ok,
+    some,
+    went_well,
+    with_most,
+)
 from kafka_dt.pipeline.report.lives import known_end
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -37,6 +51,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 _ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
+_NEAR: Final = (23, 0, 1)
+"""An hour before, the hour, and one after it, of a day."""
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
@@ -81,7 +97,8 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     )
     own = _own_tokens(seen.lives, new)
     of_others = answers.join(own, "principal", "left").where(F.col("described") > F.coalesce("own", F.lit(0)))
-    return _findings(of_others)
+    changed = _changed(seen, thresholds).join(of_others, "principal", "left_anti")
+    return _findings(of_others.unionByName(changed, allowMissingColumns=True))
 
 
 def _administrators(seen: Observed) -> DataFrame:
@@ -90,6 +107,47 @@ def _administrators(seen: Observed) -> DataFrame:
     acting = seen.deeds.where(ok(*_ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal", "first_seen")
     may_renew = seen.lives.select(F.explode("renewers").alias("principal"), F.col("created_at").alias("first_seen"))
     return acting.unionByName(may_renew).groupBy("principal").agg(F.min("first_seen").alias("administrates_since"))
+
+
+def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
+    """Give the describers that come with another library for more tokens, elsewhere or at another hour."""
+    describers = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)).select("principal").distinct()
+    done = seen.deeds.where(went_well()).join(describers, "principal", "left_semi")
+    acts = seen.work("acts", seen.zones.of(done))
+    libraries = acts.groupBy("principal", "software").agg(F.min("first_seen").alias("since"))
+    hours = F.array(*(F.pmod(F.hour(name) + near, F.lit(24)) for name in ("first_seen", "last_seen") for near in _NEAR))
+    earlier = acts.select("principal", "zone", "described", hours.alias("near"), F.col("first_seen").alias("at"))
+    before = (
+        libraries.join(earlier, "principal")
+        .where(F.col("at") < F.col("since"))
+        .groupBy("principal", "software", "since")
+        .agg(
+            F.min("at").alias("known_since"),
+            F.max("described").alias("described_before"),
+            F.collect_set("zone").alias("zones"),
+            F.array_distinct(F.flatten(F.collect_set("near"))).alias("hours"),
+        )
+        .where(F.col("known_since") + F.lit(thresholds.describe_history) < F.col("since"))
+    )
+    odd_hour = ~F.array_contains("hours", F.hour("first_seen"))
+    elsewhere = ~F.array_contains("zones", F.col("zone"))
+    answers = acts.where(ok(EventType.TOKENS_DESCRIBED)).join(before, ["principal", "software"])
+    where_and_when = F.when(elsewhere, F.lit("in a new zone")).otherwise(F.lit("at a new hour"))
+    return (
+        answers.where((F.col("described") > F.col("described_before")) & (odd_hour | elsewhere))
+        .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
+        .groupBy("principal", "known_since")
+        .agg(
+            *first_and_last(),
+            F.sum("deeds").alias("events"),
+            F.max("described").alias("described"),
+            F.max("described_before").alias("described_before"),
+            F.concat(F.lit("another library, "), F.min(where_and_when)).alias("case"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            with_most("address", "of_address").alias("address"),
+        )
+    )
 
 
 def _own_tokens(lives: DataFrame, new: DataFrame) -> DataFrame:
@@ -106,11 +164,13 @@ def _findings(answers: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="principal",
-        severity=F.lit(Severity.HIGH.value),
+        severity=high_if(F.col("case").isNull()),
         evidence=[
+            ("what is unusual", F.col("case")),
             ("tokens in an answer", F.col("described")),
-            ("its own tokens", F.coalesce("own", F.lit(0))),
-            ("requests in its first day", F.col("events")),
+            ("the most in an answer before", F.col("described_before")),
+            ("its own tokens", F.when(F.col("case").isNull(), F.coalesce("own", F.lit(0)))),
+            ("requests", F.col("events")),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
             ("the principal is known since", as_text(F.col("known_since"))),
@@ -122,8 +182,8 @@ NEW_DESCRIBER: Final = Sign(
     kind="new_describer",
     title="Describing tokens of others",
     meaning="A principal that never described tokens gets those of others, with their HMACs.",
-    finds="a principal that never described tokens and gets those of others",
-    misses="the password of an operator or a monitor in other hands",
+    finds="a principal that never described tokens and gets those of others, or does so unlike before",
+    misses="the password of an operator or a monitor in the hands of one who uses their tool",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=DescriberThresholds(),
     rule=new_describers,
