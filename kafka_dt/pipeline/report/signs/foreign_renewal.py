@@ -1,6 +1,6 @@
 """A token is renewed by a principal that never renewed it, while another one does.
 
-To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are three
+To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are these
 cases:
 
 - *stranger*: a principal that may not renew the token asked for it. The node answers
@@ -13,6 +13,9 @@ cases:
   nor asked for it renews it `kept_renewals` times. Of the owner's tokens before, `kept_tokens` or more in
   `kept_history`, hardly any (`kept_share`) was ever renewed. A service that renews tokens of `kept_owners` other owners
   as often, from the same zone, is quiet: there a job takes longer. The severity is medium.
+
+- *kept without use*: the same of a token that its job has used for the last time, if another principal than the owner
+  renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
@@ -90,6 +93,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
         F.when(F.col("mismatches") > 0, F.lit("stranger"))
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
+        .when(_kept_without_use(thresholds), F.lit("kept without use"))
     )
     rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")
     return _findings(rows.withColumn("case", case))
@@ -98,13 +102,27 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
 def _kept_alive(thresholds: RenewalThresholds) -> Column:
     """Whether another principal renews a token again and again of an owner whose tokens are not renewed."""
     others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
-    never = (
+    a_service = F.col("kept_for") > thresholds.kept_owners
+    return (F.col("renewals") >= thresholds.kept_renewals) & others & _never_renewed(thresholds) & ~a_service
+
+
+def _kept_without_use(thresholds: RenewalThresholds) -> Column:
+    """Whether a token is renewed again and again after its last use, of an owner whose tokens are not renewed."""
+    others = F.col("principal") != F.col("owner")
+    often = (F.col("idle_renewals") >= thresholds.kept_renewals) & (
+        F.col("idle_since") + F.expr("INTERVAL 1 DAY") <= F.col("last_seen")
+    )
+    a_service = F.col("kept_idle_for") > thresholds.kept_owners
+    return often & others & _never_renewed(thresholds) & ~a_service
+
+
+def _never_renewed(thresholds: RenewalThresholds) -> Column:
+    """Whether hardly any of the tokens that the owner had before was renewed."""
+    return (
         (F.col("earlier") >= thresholds.kept_tokens)
         & (F.col("earlier_since") + F.lit(thresholds.kept_history) < F.col("first_seen"))
         & (F.col("earlier_renewed") <= F.col("earlier") * F.lit(thresholds.kept_share))
     )
-    a_service = F.col("kept_for") > thresholds.kept_owners
-    return (F.col("renewals") >= thresholds.kept_renewals) & others & never & ~a_service
 
 
 def _earlier_tokens(lives: DataFrame) -> DataFrame:
@@ -121,8 +139,12 @@ def _earlier_tokens(lives: DataFrame) -> DataFrame:
 
 def _with_others_kept(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
     """Add for how many owners a principal renews a token as often, from the same zone."""
-    often = F.when(F.col("renewals") >= thresholds.kept_renewals, F.col("owner"))
-    kept = renewers.groupBy("principal", "zone").agg(F.count_distinct(often).alias("kept_for"))
+    often, idle = (
+        F.when(F.col(name) >= thresholds.kept_renewals, F.col("owner")) for name in ("renewals", "idle_renewals")
+    )
+    kept = renewers.groupBy("principal", "zone").agg(
+        F.count_distinct(often).alias("kept_for"), F.count_distinct(idle).alias("kept_idle_for")
+    )
     return renewers.join(kept, ["principal", "zone"])
 
 
@@ -164,7 +186,7 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
     rows = events.where(concerned).select(
         "token_id", "time", "principal", "client_address", "client_software", mismatch.alias("mismatch")
     )
-    known = rows.join(lives.select("token_id", "owner", "requester"), "token_id")
+    known = rows.join(lives.select("token_id", "owner", "requester", "last_login"), "token_id")
     is_its_own = F.col("mismatch") & F.col("principal").eqNullSafe(F.col("requester"))
     return known.where(~F.coalesce(is_its_own, F.lit(False))).drop("requester")
 
@@ -173,6 +195,7 @@ def _renewers(renewals: DataFrame) -> DataFrame:
     """Make one row for each token and principal that renewed it or tried to."""
     in_order = Window.partitionBy("token_id").orderBy("time", "principal")
     renewed = (~F.coalesce("mismatch", F.lit(False))).cast("int")
+    is_idle = F.when((F.col("renewed") == 1) & (F.col("time") > F.col("last_login")), F.col("time"))
     counted = renewals.withColumn("renewed", renewed).withColumn(
         # In the first row of a principal all renewals before it are others'.
         "before",
@@ -182,6 +205,8 @@ def _renewers(renewals: DataFrame) -> DataFrame:
         *first_and_last("time", "time"),
         F.min("before").alias("renewals_before"),
         F.sum("renewed").alias("renewals"),
+        F.count(is_idle).alias("idle_renewals"),
+        F.min(is_idle).alias("idle_since"),
         F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
         F.min("client_address").alias("address"),
         F.min("client_software").alias("software"),
@@ -205,6 +230,7 @@ def _findings(renewers: DataFrame) -> DataFrame:
             _names(F.when(usual, F.col("principal"))).alias("usual"),
             F.max(F.when(usual, F.col("last_seen"))).alias("usual_until"),
             F.sum(F.when(odd, F.col("mismatches"))).alias("mismatches"),
+            F.max(F.when(F.col("case") == "kept without use", F.col("idle_renewals"))).alias("idle_renewals"),
         )
         .where(F.size("cases") > 0)
     )
@@ -217,6 +243,7 @@ def _findings(renewers: DataFrame) -> DataFrame:
             ("renewed or tried by", some(F.col("strangers"))),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
+            ("renewals after the last use", F.col("idle_renewals")),
             ("refused, the HMAC was right", F.when(F.col("mismatches") > 0, F.col("mismatches"))),
             ("usually renewed by", F.when(F.size("usual") > 0, some(F.col("usual")))),
             ("last by them", as_text(F.col("usual_until"))),
