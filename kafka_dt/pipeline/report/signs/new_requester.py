@@ -13,11 +13,16 @@ finding. The cases:
   that created for `scheduled` others before gets new owners now and then.
 - *unknown before*: the requester never created tokens for others. The severity is high if it begins with `new_owners`
   owners on one day, after other work for `other_work`: no operator made it a scheduler then.
+- *for a renewer of its own*: the usual requester creates one token with a library with which it creates no other one of
+  the owner, and allows a principal to renew it that no other token names but that principal's own. A thief has the
+  requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
+  `requester_history` before.
 
-The last three need an owner whose tokens others created and used for `requester_history`. A new scheduler is quiet if
-an operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
+*Its own owner* and the two after it need an owner whose tokens others created and used for `requester_history`. A new
+scheduler is quiet if an operator allowed it to create for several owners within an hour; so is a scheduler that gets
+several new owners.
 
-Not seen: a thief that creates tokens as the owner's usual requester, and a new requester of an owner that is new.
+Not seen: a thief that creates tokens as the owner's usual requester does, and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
 _ALLOWS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \S+$"
 """The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
 _HOUR_S: Final = 3600
+RENEWER: Final = "for a renewer of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class RequesterThresholds:
     """A hub of notebooks, or what starts a company's jobs."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
+    renewer_tokens: int = threshold(5, "Other tokens of an owner that show who may renew them")
+    """Those of a working week."""
     new_owners: int = threshold(5, "Owners for which a principal with other work begins to create on one day")
     """A program that takes over from a scheduler begins with one owner."""
 
@@ -76,7 +84,9 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
     new = _with_grants(_with_others(first, seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
-    return _findings(_created(judged, seen.deeds), thresholds)
+    created = _created(judged, seen.deeds)
+    renewable = _with_own_renewers(seen, thresholds).join(created.select("token_id"), "token_id", "left_anti")
+    return _findings(created.unionByName(renewable, allowMissingColumns=True), thresholds)
 
 
 def _case(thresholds: RequesterThresholds) -> Column:
@@ -145,14 +155,60 @@ def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
 
 def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
     """Give what the new requesters created for these owners in their first day."""
-    created = deeds.where(ok(EventType.TOKEN_CREATED)).select(
+    return (
+        _made(deeds)
+        .join(new, ["owner", "requester"])
+        .where(
+            # A token's time of issue may be that of another node's clock, so nothing is compared with the beginning.
+            F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
+        )
+    )
+
+
+def _with_own_renewers(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
+    """Give the tokens with another library and another renewer than all other tokens of their owners."""
+    named = seen.lives.select("token_id", "owner", "requester", F.explode("renewers").alias("renewer"))
+    others = F.col("renewer") != F.col("owner")
+    once = (
+        named.where(others)
+        .groupBy("renewer")
+        .agg(F.count("*").alias("times"), *(F.min(name).alias(name) for name in ("token_id", "owner", "requester")))
+    )
+    lone = once.where((F.col("times") == 1) & (F.col("renewer") != F.col("requester")))
+    lone = seen.work("lone_renewers", lone.select("token_id", "owner", "renewer"))
+    made = _made(seen.deeds).join(lone.select("owner").distinct(), "owner", "left_semi")
+    libraries = made.groupBy("owner", "requester", "software").agg(
+        F.count("*").alias("made"), F.min("first_seen").alias("since")
+    )
+    of_owner, of_requester, of_library = (
+        Window.partitionBy("owner", *more) for more in ((), ("requester",), ("software",))
+    )
+    counted = libraries.select(
+        *("owner", "requester", "software"),
+        F.sum("made").over(of_library).alias("with_library"),
+        F.sum("made").over(of_requester).alias("by_it"),
+        (F.sum("made").over(of_owner) - 1).alias("others_tokens"),
+        F.min("since").over(of_owner).alias("others_since"),
+    )
+    unlike = (F.col("with_library") == 1) & (F.col("by_it") > 1)
+    known = (F.col("others_tokens") >= thresholds.renewer_tokens) & (
+        F.col("others_since") + F.lit(thresholds.requester_history) < F.col("first_seen")
+    )
+    return (
+        made.join(lone.drop("owner"), "token_id")
+        .join(counted, ["owner", "requester", "software"])
+        .where(unlike & known)
+        .drop("with_library", "by_it")
+        .withColumns({"case": F.lit(RENEWER), "since": F.col("first_seen")})
+    )
+
+
+def _made(deeds: DataFrame) -> DataFrame:
+    """Give each token that was created, with its owner, its requester and the client."""
+    return deeds.where(ok(EventType.TOKEN_CREATED)).select(
         F.coalesce("owner", "principal").alias("owner"),
         F.col("principal").alias("requester"),
         *("token_id", "address", "software", "first_seen", "last_seen"),
-    )
-    return created.join(new, ["owner", "requester"]).where(
-        # A token's time of issue may be that of another node's clock, so nothing is compared with the beginning.
-        F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
     )
 
 
@@ -176,24 +232,29 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.min("granted_at").alias("granted_at"),
         F.max("granted_together").alias("granted_together"),
         F.min("operator").alias("operator"),
+        F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
     )
     late = (F.col("case") == "allowed after other work") & (F.col("granted_together") == 1)
     worked = F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
     at_once = (F.col("case") == "unknown before") & (F.col("different") >= thresholds.new_owners) & worked
+    own = F.col("case") == RENEWER
+    new = F.concat(F.lit("a new requester: "), F.col("case"))
     return finding_rows(
         rows,
         subject="token_id",
         severity=high_if(late | at_once),
         evidence=[
-            ("what is unusual", F.concat(F.lit("a new requester: "), F.col("case"))),
+            ("what is unusual", F.when(own, RENEWER).otherwise(new)),
             ("created by", F.col("requester")),
             ("different owners", F.col("different")),
             ("for owners", some(F.col("owners"))),
             ("tokens in its first day", F.col("events")),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
-            ("tokens of an owner that others created before", F.col("others_tokens")),
-            ("they created since", as_text(F.col("others_since"))),
+            ("may be renewed by", F.when(F.size("renewers") > 0, some(F.col("renewers")))),
+            ("tokens of an owner that others created before", F.when(~own, F.col("others_tokens"))),
+            ("other tokens of the owner", F.when(own, F.col("others_tokens"))),
+            ("they are created since", as_text(F.col("others_since"))),
             ("the requester is known since", as_text(F.col("known_since"))),
             ("allowed", as_text(F.col("granted_at"))),
             ("allowed by", F.col("operator")),
@@ -206,8 +267,8 @@ NEW_REQUESTER: Final = Sign(
     kind="new_requester",
     title="Created by a new requester",
     meaning="A principal creates tokens for an owner whose tokens others created until now.",
-    finds="a principal that creates tokens for an owner for the first time, or was just allowed to",
-    misses="the usual requester's password in other hands",
+    finds="a principal that creates an owner's tokens for the first time, or names a renewer that no other token has",
+    misses="the usual requester's password in the hands of one who creates as it does",
     subject_type=SubjectType.TOKEN,
     thresholds=RequesterThresholds(),
     rule=new_requesters,
