@@ -12,6 +12,10 @@ So is a principal that is refused several different things in a day (`refused_ki
 and ending tokens, and changing ACLs and users: it tries what its session may do. A program that lacks a right, or does
 with a token what needs a login without one, asks for one thing.
 
+So is a principal that is known for `refused_history` and asks `refused_names` times in a day to log in as another one:
+its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
+neither.
+
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
 
@@ -30,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType, Outcome
+from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -59,6 +63,8 @@ class RefusedChangesThresholds:
     """A new program has got its rights after its first day."""
     refused_rights: int = threshold(10, "Changes of ACLs and users that a principal is refused")
     """A user with the wrong login notices that after a few."""
+    refused_names: int = threshold(3, "Logins of a known principal in a day that ask to be another one")
+    """Who set up a client by hand has noticed by then."""
     refused_kinds: int = threshold(3, "Different things that a principal is refused in a day")
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
 
@@ -68,15 +74,23 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     of_others = of_type(*_OF_TOKENS) & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
     without_right = of_type(*_OF_RIGHTS) & (F.col("reason") == NO_RIGHT)
     rights = F.sum(F.when(without_right, F.col("deeds"))).over(Window.partitionBy("principal"))
-    kinds = F.size(F.collect_set("type").over(Window.partitionBy("principal", "date")))
+    as_another = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.NOT_ALLOWED.value)
+    names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(
+        Window.partitionBy("principal", "date")
+    )
+    kinds = F.size(
+        F.collect_set(F.when(~of_type(EventType.LOGIN), F.col("type"))).over(Window.partitionBy("principal", "date"))
+    )
     many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
     probes = F.col("kinds") >= thresholds.refused_kinds
     asked = of_type(*_OF_TOKENS, *_OF_RIGHTS, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
+    named = as_another & (F.col("names") >= thresholds.refused_names)
+    known = F.coalesce(F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen"), F.lit(False))
     rows = (
-        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & asked & not_allowed)
-        .withColumns({"rights": rights, "kinds": kinds})
-        .where(of_others | many | probes)
+        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
+        .withColumns({"rights": rights, "kinds": kinds, "names": names})
+        .where(of_others | many | probes | named)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal")
         .agg(
@@ -84,6 +98,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.sum("deeds").alias("events"),
             F.max(F.when(many, F.col("rights"))).alias("rights"),
             F.max("kinds").alias("kinds"),
+            F.max(F.when(named, F.col("names"))).alias("names"),
             F.count_distinct(F.when(of_others, F.col("owner"))).alias("owners"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
@@ -91,22 +106,22 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "of_address").alias("address"),
         )
-        .where(several | many | probes)
         .join(known_since(seen.deeds, seen.clients), "principal", "left")
+        .where(several | many | probes | (known & F.col("names").isNotNull()))
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
-    known = F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen")
     return finding_rows(
         rows,
         subject="principal",
-        severity=high_if(several & F.coalesce(known, F.lit(False))),
+        severity=high_if(several & known),
         evidence=[
             ("tried", some(F.col("types"))),
             ("different things in a day", F.when(probes, F.col("kinds"))),
             ("refused", F.col("events")),
             ("of them changes of ACLs and users", F.col("rights")),
+            ("of them logins as another principal, in a day", F.col("names")),
             ("different owners", F.when(F.col("owners") > 0, F.col("owners"))),
-            ("tokens of", some(F.col("some_owners"))),
+            ("tokens of", F.when(F.size("some_owners") > 0, some(F.col("some_owners")))),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
             ("the principal is known since", as_text(F.col("known_since"))),
@@ -117,8 +132,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
 REFUSED_CHANGES: Final = Sign(
     kind="refused_changes",
     title="Refused changes",
-    meaning="A principal tries tokens of several owners, ACLs or users again and again, or several things.",
-    finds="refused tokens of several owners, many refused changes of ACLs and users, several refusals in a day",
+    meaning="A principal tries tokens of several owners, ACLs, users or another name often, or several things.",
+    finds="refused tokens of several owners, ACLs, users or another name tried often, several refusals in a day",
     misses="tries with one owner's tokens only, and a few tries to change rights",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=RefusedChangesThresholds(),
