@@ -3,13 +3,18 @@
 A thief with a list of names tries a few passwords for each, so that no name stands out. The rule counts the principals
 for which a login is refused in a day, over all addresses from which no client had logged in before. It counts only
 principals that exist, each tried `spray_repeats` times at the most: a program with an old password tries it again and
-again, and a scanner tries names that do not exist. A principal that logs in from the same address, before or later,
+again. A principal that logs in from the same address, before or later,
 made a typing error. `sprayed` principals in a day are a sign.
 
 They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
 the same time, with all that other addresses try with it then. The principals of all other addresses are counted
 together; they have to be `spray_factor` times more than is usual, and days that follow each other are one spray. The
 finding is about the busiest address of the spray.
+
+Names that do not exist are a sign of their own: a client that looks for accounts. `sprayed_names` of them in a day from
+one address are a finding, each tried `spray_repeats` times at the most, if the address is not refused so for
+`spray_scans` or longer: a scanner of the company comes every week, and a proxy has such clients always. A name that
+logs in later was tried too early.
 
 The severity is high when one of the principals that were tried logs in, until a day later, from an address of the spray
 or from a zone of it in which no client had logged in before: a password was right.
@@ -53,6 +58,10 @@ class SprayThresholds:
     """More people than that do not mistype at a new place on one day and give up."""
     spray_repeats: int = threshold(5, "... and tries of each, at most")
     """A program with an old password tries it again and again; servers lock an account after some tries."""
+    sprayed_names: int = threshold(10, "Names that do not exist, tried in a day from one address")
+    """A host with that many programs whose users do not exist yet is none that has been tried out."""
+    spray_scans: timedelta = threshold(timedelta(days=6), "... by an address that is refused for so long at most")
+    """A scanner runs every week."""
     spray_factor: float = threshold(5.0, "... and times what is usual")
     """Some companies have such refusals every day."""
     spray_history: timedelta = threshold(timedelta(days=7), "... in the days before")
@@ -65,7 +74,8 @@ def sprayed_passwords(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     tries = seen.work("tries", _by_strangers(refused, seen))
     busy = _by_busy_addresses(tries, thresholds)
     rest = tries.join(busy, list(_TRY), "left_anti")
-    sprays = seen.work("sprays", busy.unionByName(_by_all_others(rest, thresholds)))
+    known = busy.unionByName(_by_all_others(rest, thresholds)).withColumn("exist", F.lit(True))
+    sprays = seen.work("sprays", known.unionByName(_unknown_names(seen, thresholds)))
     return _findings(_counted(sprays).join(_hits(sprays, refused, seen), "spray", "left"))
 
 
@@ -123,6 +133,31 @@ def _by_all_others(rest: DataFrame, thresholds: SprayThresholds) -> DataFrame:
     return then.select(*rest.columns, F.col("began").cast("string").alias("spray"), "usual")
 
 
+def _unknown_names(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
+    """Give the tries of addresses that try many names that do not exist; those of an address are one spray."""
+    reasons = (RefusalReason.UNKNOWN_USER, RefusalReason.BROKEN_EXCHANGE, RefusalReason.UNSUPPORTED_MECHANISM)
+    refused = seen.deeds.where(of_type(EventType.LOGIN) & F.col("reason").isin([each.value for each in reasons]))
+    spans = refused.groupBy("address").agg(*first_and_last())
+    brief = spans.where(F.col("last_seen") < F.col("first_seen") + F.lit(thresholds.spray_scans)).select("address")
+    few = F.col("deeds") <= thresholds.spray_repeats
+    names = refused.where(F.col("reason") == RefusalReason.UNKNOWN_USER.value).where(few)
+    names = names.join(brief, "address").join(
+        seen.clients.withColumnRenamed("who", "principal"), "principal", "left_anti"
+    )
+    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("address", "date")))
+    tries = names.where(F.col("principal").isNotNull()).withColumns(
+        {
+            "tool": F.col("software"),
+            "tries": F.col("deeds"),
+            "names": in_a_day,
+            "spray": F.concat_ws(" ", "address", F.lit("names")),
+            "usual": F.lit(None).cast("double"),
+            "exist": F.lit(False),
+        }
+    )
+    return tries.where(F.col("names") >= thresholds.sprayed_names).select(*_TRY, "spray", "usual", "exist")
+
+
 def _counted(sprays: DataFrame) -> DataFrame:
     """Make one row of each spray."""
     in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("spray", "date")))
@@ -135,6 +170,7 @@ def _counted(sprays: DataFrame) -> DataFrame:
             F.sum("tries").alias("events"),
             F.max("in_a_day").alias("most"),
             F.min("usual").alias("usual"),
+            F.max("exist").alias("exist"),
             F.array(F.min("principal"), F.max("principal")).alias("examples"),
             F.count_distinct("address").alias("different"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
@@ -182,6 +218,7 @@ def _findings(found: DataFrame) -> DataFrame:
         evidence=[
             ("principals in a day", F.col("most")),
             ("usual in a day", F.round("usual", 2)),
+            ("do they exist", F.when(~F.col("exist"), "no")),
             ("attempts", F.col("events")),
             ("different addresses", F.col("different")),
             ("from addresses", some(F.col("addresses"))),
@@ -195,8 +232,8 @@ def _findings(found: DataFrame) -> DataFrame:
 SPRAYED_PASSWORDS: Final = Sign(
     kind="sprayed_passwords",
     title="Trying passwords of many principals",
-    meaning="Logins of many principals are refused, from addresses that never logged in.",
-    finds="refused logins of many principals from addresses that never logged in",
+    meaning="Logins of many principals are refused, from addresses that never logged in; or many names do not exist.",
+    finds="refused logins of many principals from addresses that never logged in, and of many names that do not exist",
     misses="tries from an office's address, and a few tries a day",
     subject_type=SubjectType.ADDRESS,
     thresholds=SprayThresholds(),
