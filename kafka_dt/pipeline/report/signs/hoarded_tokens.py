@@ -3,17 +3,19 @@
 A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
 rule looks at tokens that a principal makes for itself, `hoarded` or more within an hour from one address, of which at
 most `hoard_used` were ever used. There have to be `hoard_factor` times more of them than the principal ever made in an
-hour before, and it never made a token in that zone that was used. The principal has to be known for `hoard_history`.
+hour before, and it never made a token in that zone that was used, or they are `hoard_fast` or more. The principal has
+to be known for `hoard_history`.
 
 A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
-there before that were used; a container in a new place stays below `hoarded`, because the pauses between its starts
-grow. A service that makes tokens in vain is quiet if `hoard_together` others do so within a day from other addresses:
-something that all of them need is broken.
+there before that were used, and waits between its starts; a container in a new place stays below `hoarded`, because
+these pauses grow. A service that makes tokens in vain is quiet if `hoard_together` others do so within a day from other
+addresses: something that all of them need is broken.
 
 The severity is high where the zone and the library are both new to the principal.
 
-Not seen: a thief that makes fewer tokens in an hour, or where the principal makes its own; tokens made in the last hour
-before the report, which may be used yet; tokens for other owners (*Created by a new requester*).
+Not seen: a thief that makes fewer tokens in an hour, or fewer than `hoard_fast` where the principal makes its own;
+tokens made in the last hour before the report, which may be used yet; tokens for other owners (*Created by a new
+requester*).
 """
 
 # The work is on one row for each token that its owner made; each window is over one principal and address.
@@ -60,6 +62,8 @@ class HoardThresholds:
     """A program that makes tokens all the time has busy hours."""
     hoard_history: timedelta = threshold(timedelta(days=3), "... by a principal that is known for")
     """A new service shows in its first days what it does."""
+    hoard_fast: int = threshold(60, "... so many where it makes its own, too")
+    """One a minute: a container that crashes waits longer."""
     hoard_together: int = threshold(2, "Others that do so within a day when something is broken")
     """Two more than the one."""
 
@@ -71,9 +75,10 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     many = made.where(F.col("in_an_hour") >= thresholds.hoarded).withColumn("began", began)
     useful = made.where("used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
     is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
+    is_fast = F.col("in_an_hour") >= thresholds.hoard_fast
     found = (
         many.join(useful, ["principal", "zone"], "left")
-        .where(is_new)
+        .where(is_new | is_fast)
         .groupBy("principal")
         .agg(
             *first_and_last(),
