@@ -14,7 +14,9 @@ clients need to hear of the end (`clock_skew`), and in one of these cases:
 - *it succeeded*: no node that sees ZooKeeper allows that. Only this case has the severity high, because in the others
   the token does not work any more.
 
-Tokens that end by age are left out, because their jobs try again for a while. A token that was to end at a later time,
+Jobs try a token again that has ended by its age. So a refused login with one is a sign only `aged` later, in a zone in
+which no principal ever logs in, of an owner that is known: *long after its end, where no principal logs in*. The client
+has an old copy. A token that was to end at a later time,
 and that was renewed before then, is not revoked. An owner without a login before the end is not known, so its tokens
 are left out as well.
 
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+OLD: Final = "long after its end, where no principal logs in"
 STRANGE: Final = "a zone that is strange to the owner"
 
 
@@ -67,19 +70,28 @@ class RevocationThresholds:
     clock_skew: timedelta = threshold(timedelta(minutes=5), "Clock skew, and time to hear of a revocation")
     """How far apart the clocks of two nodes may be, and how long a client may take to hear of a revocation. Kerberos
     allows as much."""
+    aged: timedelta = threshold(
+        timedelta(days=1), "Time after a token ended by its age in which a job may try it again"
+    )
+    """A job of the day before is over."""
 
 
 def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> DataFrame:
     """Find tokens that were tried after their revocation; one finding a token."""
     skew = F.lit(thresholds.clock_skew)
-    tried = seen.lives.where(F.col("last_attempt") > F.col("revoked_at")).select("token_id", "owner", "revoked_at")
-    is_late = F.col("time") > F.col("revoked_at") + skew
+    by_age = F.col("revoked_at").isNull()
+    aged = F.col("ended_at") + F.lit(thresholds.aged)
+    tried = seen.lives.where(F.col("last_attempt") > F.coalesce("revoked_at", aged)).select(
+        "token_id", "owner", F.coalesce("revoked_at", aged).alias("revoked_at"), by_age.alias("by_age")
+    )
+    is_late = (F.col("time") > F.col("revoked_at") + skew) & ~F.col("by_age")
     is_after = (F.col("time") > F.col("revoked_at")) & ~F.col("succeeded")
     late = _attempts(seen.events, tried).where(is_late | is_after)
     attempts = seen.work("late_attempts", seen.zones.of(_by_place(late)))
-    judged = _with_past(attempts, seen.usage).withColumn("case", _case())
-    in_time = F.col("last_seen") <= F.col("revoked_at") + skew
-    return _findings(judged.where(F.col("case").isNotNull() & (~in_time | (F.col("case") == STRANGE))))
+    used = seen.clients.select("zone", F.lit(True).alias("used")).distinct()
+    judged = _with_past(attempts, seen.usage).join(used, "zone", "left").withColumn("case", _case())
+    in_time = ~F.col("by_age") & (F.col("last_seen") <= F.col("revoked_at") + skew)
+    return _findings(judged.where(F.col("case").isNotNull() & (~in_time | (F.col("case") == STRANGE))), thresholds)
 
 
 def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
@@ -89,6 +101,7 @@ def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
         "token_id",
         tried["owner"],
         "revoked_at",
+        "by_age",
         "time",
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
         subnet(F.col("client_address")).alias("subnet"),
@@ -98,7 +111,7 @@ def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
 
 
 def _by_place(attempts: DataFrame) -> DataFrame:
-    return attempts.groupBy("token_id", "owner", "revoked_at", "address", "subnet", "client").agg(
+    return attempts.groupBy("token_id", "owner", "revoked_at", "by_age", "address", "subnet", "client").agg(
         *first_and_last("time", "time"),
         F.count("*").alias("tries"),
         F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
@@ -130,7 +143,8 @@ def _case() -> Column:
     is_known = F.col("owner_since") <= F.col("revoked_at")
     is_small = (F.col("zone") == F.col("subnet")) & F.col("zone").endswith("/24")
     return (
-        F.when(F.col("successes") > 0, F.lit("it succeeded"))
+        F.when(F.col("by_age"), F.when(is_known & F.col("used").isNull(), F.lit(OLD)))
+        .when(F.col("successes") > 0, F.lit("it succeeded"))
         .when(is_known & ~at_home & used_here, F.lit("a place strange to the owner, where this token was used before"))
         .when(is_known & ~at_home, F.lit(STRANGE))
         .when(is_known & is_small & ~used_here, F.lit("a machine where the owner never was"))
@@ -143,12 +157,12 @@ def _others_used() -> Column:
     return F.coalesce(used, F.lit(False))
 
 
-def _findings(attempts: DataFrame) -> DataFrame:
+def _findings(attempts: DataFrame, thresholds: RevocationThresholds) -> DataFrame:
     busiest = Window.partitionBy("token_id").orderBy(F.desc("tries"), "address", "client")
     shown = F.col("rank") <= SHOWN
     rows = (
         attempts.withColumn("rank", F.row_number().over(busiest))
-        .groupBy("token_id", "owner", "revoked_at")
+        .groupBy("token_id", "owner", "revoked_at", "by_age")
         .agg(
             F.max(F.when(F.col("rank") == 1, F.col("address"))).alias("address"),
             *first_and_last(),
@@ -166,7 +180,8 @@ def _findings(attempts: DataFrame) -> DataFrame:
         severity=high_if(F.col("successes") > 0),
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
-            ("revoked", as_text(F.col("revoked_at"))),
+            ("revoked", F.when(~F.col("by_age"), as_text(F.col("revoked_at")))),
+            ("ended by its age", F.when(F.col("by_age"), as_text(F.col("revoked_at") - F.lit(thresholds.aged)))),
             ("attempts since", F.col("events")),
             ("of these successful", F.col("successes")),
             ("from addresses", F.col("addresses")),
@@ -179,8 +194,8 @@ def _findings(attempts: DataFrame) -> DataFrame:
 USE_AFTER_REVOCATION: Final = Sign(
     kind="use_after_revocation",
     title="Tried after revocation",
-    meaning="A request ended the token, and a client tries it from a place where the owner is not at home.",
-    finds="a client that tries a token that a request has ended, where the owner is not at home",
+    meaning="The token has ended, by a request or long ago, and a client tries it where the owner is not at home.",
+    finds="a client that tries a token that a request has ended, or one of long ago, where the owner is not at home",
     misses="a client that stops in time, or is in a large zone of the owner",
     subject_type=SubjectType.TOKEN,
     thresholds=RevocationThresholds(),
