@@ -2,8 +2,9 @@
 
 The answer to a describe request has the HMAC of each token, so it is worth more than a stolen token. Monitors describe
 all the time, and so do operators and those who renew tokens. The rule looks at principals that have worked here for
-`describe_history` without describing: the first answers, in a day, that have more tokens than the principal owns, asked
-for or may renew are a finding.
+`describe_history` without describing: the first answers, in a day, that have more tokens than the principal owns or
+asked for are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes
+them.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 _ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 _NEAR: Final = (23, 0, 1)
 """An hour before, the hour, and one after it, of a day."""
+_PURGED: Final = timedelta(days=1)
+"""Within which time a token that has ended is removed, and described no longer; by default it takes an hour
+(`delegation.token.expiry.check.interval.ms`)."""
 _TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
@@ -95,7 +99,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
             with_most("address", "of_address").alias("address"),
         )
     )
-    own = _own_tokens(seen.lives, new)
+    own = _own_tokens(seen.lives, answers)
     of_others = answers.join(own, "principal", "left").where(F.col("described") > F.coalesce("own", F.lit(0)))
     changed = _changed(seen, thresholds).join(of_others, "principal", "left_anti")
     return _findings(of_others.unionByName(changed, allowMissingColumns=True))
@@ -150,13 +154,17 @@ def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     )
 
 
-def _own_tokens(lives: DataFrame, new: DataFrame) -> DataFrame:
-    """Count the tokens of each new describer that lived when it began."""
-    owned = lives.select(F.col("owner").alias("principal"), "created_at", known_end().alias("end")).join(
-        new, "principal"
+def _own_tokens(lives: DataFrame, answers: DataFrame) -> DataFrame:
+    """Count the tokens of each new describer that its answers may have had: its own, and those that it asked for."""
+    whose = F.explode(F.array_distinct(F.array("owner", "requester")))
+    tokens = lives.select(whose.alias("principal"), "created_at", known_end().alias("end"))
+    in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(_PURGED) > F.col("since"))
+    return (
+        tokens.join(answers.select("principal", "since", "last_seen"), "principal")
+        .where(in_answers)
+        .groupBy("principal")
+        .agg(F.count("*").alias("own"))
     )
-    alive = (F.col("created_at") <= F.col("since")) & (F.col("end") > F.col("since"))
-    return owned.where(alive).groupBy("principal").agg(F.count("*").alias("own"))
 
 
 def _findings(answers: DataFrame) -> DataFrame:
