@@ -9,6 +9,8 @@ the first day (`login_first_day`) of each in a new place. The cases:
   comes to another one in which no other principal was, while its work goes on. A client that is like the usual one is
   no excuse: who has the password may know the program, too.
 
+- *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
+  those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
   login comes within `login_granted` from a large network in which no other principal ever is. A thief with an
   administrator's password makes such users. The other cases need a principal that is known, this one does not.
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 AWAY: Final = "away from its only network"
 BACK_DOOR: Final = "new, with all rights, and alone"
+BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
@@ -79,7 +82,7 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     of_client = ["who", "wide", "zone", "software", "client"]
     away = _away(seen, thresholds)
     cases = strange.where(~F.col("by_token")).drop("by_token")
-    for more in (away, _back_doors(seen, thresholds), _awake(seen, thresholds)):
+    for more in (away, _in_branches(seen, thresholds), _back_doors(seen, thresholds), _awake(seen, thresholds)):
         cases = cases.unionByName(more.join(cases, of_client, "left_anti"))
     found = seen.work("strange", cases)
     logins = seen.usage.where(F.col("token_id").isNull()).join(found, of_client)
@@ -102,6 +105,21 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         as_text(F.col("owner_since")),
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
+
+
+def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that have places of their own and come to the one of another principal."""
+    others = F.count("*").over(Window.partitionBy("zone")) - 1
+    shared = F.count(F.when(F.col("others") > 0, 1)).over(Window.partitionBy("who"))
+    arrivals = seen.arrivals.withColumn("others", others).withColumn("shared", shared)
+    late = (F.col("owner_before") > 0) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
+    of_another = (F.col("others") == 1) & (F.col("others_before") == 1) & (F.col("shared") == 1)
+    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
+    came = arrivals.where(late & of_another & goes_on)
+    counts = F.format_string(
+        "one other principal is in %s; no other one is in the %d other zones of the principal", "zone", "owner_before"
+    )
+    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", BRANCH)
 
 
 def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
