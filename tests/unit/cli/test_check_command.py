@@ -164,7 +164,8 @@ def test_a_super_user_may_have_the_name_of_a_certificate() -> None:
 
 def test_a_setting_that_a_broker_reads_otherwise_is_told(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
-    lines = [f"{key}={text}" for key, text in {**SAFE, "super.users": "User:Zo\u00eb"}.items()]
+    properties = {**SAFE, "super.users": "User:Zo\u00eb", "zookeeper.connection.timeout.ms": "300"}
+    lines = [f"{key}={text}" for key, text in properties.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     done = CliRunner().invoke(main, ["check", "--config", str(path)])
     assert "warning  super.users: a broker reads its value otherwise, as ISO-8859-1; write" in done.output
