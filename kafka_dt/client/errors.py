@@ -111,14 +111,15 @@ class UnsupportedByServer(TokenClientError):
 
 
 _ADVICE: Final = (
-    "check user name and password in sasl.jaas.config; a token logs in with SCRAM, its HMAC in base64 as password and "
-    'tokenauth="true"'
+    "check user name and password in {}sasl.jaas.config; a token logs in with SCRAM, its HMAC in base64 as password "
+    'and tokenauth="true"'
 )
 _ADVICE_BY_MECHANISM: Final = {
-    GSSAPI: "check the keytab or the tickets (klist), sasl.kerberos.service.name, and that bootstrap.servers has the "
-    "host of the server's Kerberos name",
+    GSSAPI: "check the keytab or the tickets (klist), {0}sasl.kerberos.service.name, and that {0}bootstrap.servers has "
+    "the host of the server's Kerberos name",
     OAUTHBEARER: "check the token: its issuer, audience and expiry",
 }
+"""`{}` stands for the prefix of the settings."""
 
 
 class LoginFailed(TokenClientError):
@@ -127,13 +128,16 @@ class LoginFailed(TokenClientError):
     code = ErrorCode.sasl_authentication_failed
 
     def __init__(self, server: str, mechanism: str, reason: str, code: ErrorCode | None = None) -> None:
-        reason = printable(reason)
-        advice = _ADVICE_BY_MECHANISM.get(mechanism, _ADVICE)
-        super().__init__(f"login at {server} with {mechanism} failed: {reason} ({advice})")
         self.server = server
         self.mechanism = mechanism
-        self.reason = reason
+        self.reason = printable(reason)
         self.code = code or type(self).code
+        super().__init__(self.text(""))
+
+    def text(self, prefix: str) -> str:
+        """Say what failed, with the names that the settings have; prefix: `kafka.dt.gateway.upstream.` of a gateway."""
+        advice = _ADVICE_BY_MECHANISM.get(self.mechanism, _ADVICE).format(prefix)
+        return f"login at {self.server} with {self.mechanism} failed: {self.reason} ({advice})"
 
 
 class MechanismNotEnabled(LoginFailed):
@@ -144,14 +148,12 @@ class MechanismNotEnabled(LoginFailed):
     def __init__(self, server: str, mechanism: str, enabled: Iterable[str]) -> None:
         self.enabled = tuple(printable(name) for name in enabled)
         """The mechanisms that it takes."""
-        TokenClientError.__init__(
-            self,
-            f"{server} does not take {mechanism}; set sasl.mechanism to one of its own: "
-            f"{', '.join(self.enabled) or 'it names none'}",
-        )
-        self.server = server
-        self.mechanism = mechanism
-        self.reason = "mechanism not enabled"
+        super().__init__(server, mechanism, "mechanism not enabled")
+
+    def text(self, prefix: str) -> str:
+        """Say which mechanisms the listener takes; prefix: as for `LoginFailed`."""
+        enabled = ", ".join(self.enabled) or "it names none"
+        return f"{self.server} does not take {self.mechanism}; set {prefix}sasl.mechanism to one of its own: {enabled}"
 
 
 class RequestRefused(TokenClientError):

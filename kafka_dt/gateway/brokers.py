@@ -32,6 +32,7 @@ from kio.schema.errors import ErrorCode
 from kafka_dt.client import Address, ClientConfig, ConnectionFailed, ConnectionLost, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.session import ClientSession
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt_protocol import APIS, ApiKey, build
 from kafka_dt_protocol.wire.layout import entity_layout
 
@@ -218,12 +219,13 @@ class UpstreamBrokers:
                 broker.asking = asyncio.create_task(self._ask_versions(broker_id, broker))
 
     def _complain(self, error: TokenClientError) -> None:
-        problem = "the upstream cluster cannot be reached"
+        problem, text = "the upstream cluster cannot be reached", str(error)
         if isinstance(error, LoginFailed):
             problem = f"the upstream cluster refuses the gateway's login: {error.reason}"
+            text = error.text(UPSTREAM_PREFIX)
         if problem != self.problem:
             self.problem = problem
-            _LOG.warning("The upstream cluster cannot be asked for its brokers; the gateway tries again: %s", error)
+            _LOG.warning("The upstream cluster cannot be asked for its brokers; the gateway tries again: %s", text)
 
     async def _ask(self) -> Mapping[int, Address]:
         """Ask for the brokers of the cluster."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_dt.client import Address, LoginFailed, TokenClientError
 from kafka_dt.client.connection import Connection
 from kafka_dt.client.login import log_in
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.kraft.finding import Finding
 from kafka_dt.kraft.fitness import login_by_token, tokens_on
 from kafka_dt.kraft.requests import describe_cluster
@@ -95,7 +96,10 @@ async def _look(
     except TimeoutError:
         return _problem(f"{name} has not answered within {PATIENCE_S:g} s", "look at its log")
     except LoginFailed as error:
-        return _problem(f"{name} refuses the gateway's login: {error}", "compare its listener with those of the others")
+        refused = error.text(UPSTREAM_PREFIX)
+        return _problem(
+            f"{name} refuses the gateway's login: {refused}", "compare its listener with those of the others"
+        )
     except TokenClientError as error:
         return _problem(f"{name} cannot be asked: {error}", "start it, or correct its advertised.listeners")
     finding = answer.finding

@@ -17,6 +17,7 @@ from kafka_dt.client import AdminClient, ClientConfig, ConnectionFailed, LoginFa
 from kafka_dt.clock import now_ms
 from kafka_dt.config import ConfigError, TokenStore, options, upstream_client_properties
 from kafka_dt.config.gateway import BOOTSTRAP, JAAS
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.config.options.option import text_of
 from kafka_dt.upstream import UpstreamClient
 from kafka_dt.zookeeper.connection.reads import zookeeper_time_ms
@@ -96,8 +97,10 @@ async def _upstream(settings: Settings) -> AsyncIterator[Finding]:
             pass
     except ConnectionFailed as error:
         yield NotReached(BOOTSTRAP, str(error))
+    except LoginFailed as error:
+        yield Refusal(JAAS, error.text(UPSTREAM_PREFIX))
     except TokenClientError as error:
-        yield Refusal(JAAS if isinstance(error, LoginFailed) else BOOTSTRAP, str(error))
+        yield Refusal(BOOTSTRAP, str(error))
 
 
 async def _brokers(settings: Settings, config: ClientConfig) -> AsyncIterator[Finding]:

@@ -24,7 +24,7 @@ import click
 from kafka_dt.cli.filters import PrincipalType
 from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
-from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of
+from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of, upstream_settings_named
 from kafka_dt.config import TokenStore, UpstreamIdentity, gateway_settings, identity_mechanism
 from kafka_dt.kraft.brokers import examine_brokers
 from kafka_dt.kraft.finding import Finding, is_fit
@@ -78,7 +78,8 @@ def check(*, config: Path | None, overrides: tuple[str, ...], owners: tuple[str,
     creates = _creates(settings)
     if owners and not creates:
         raise click.UsageError("--user-principal: a gateway with these settings creates no tokens in the cluster.")
-    findings = asyncio.run(_examine(client, settings, [Principal.parse(each) for each in owners], creates=creates))
+    with upstream_settings_named():
+        findings = asyncio.run(_examine(client, settings, [Principal.parse(each) for each in owners], creates=creates))
     fit = is_fit(findings)
     if output is Output.JSON:
         write_json({"fit": fit, "points": [_fields(each) for each in findings]}, indent=2)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
+from kafka_dt.client import LoginFailed
 from kafka_dt.config import ConfigError, load, names_clients, upstream_client_properties
 from kafka_dt.config.gateway import BOOTSTRAP
+from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.upstream import UpstreamClient
 
 if TYPE_CHECKING:
@@ -32,3 +38,12 @@ def gateway_of(config: Path | None, overrides: tuple[str, ...]) -> tuple[Setting
         )
     client = UpstreamClient(upstream_client_properties(settings), names_clients=names_clients(settings))
     return settings, client.config
+
+
+@contextmanager
+def upstream_settings_named() -> Iterator[None]:
+    """Name the settings of the gateway where the cluster refuses its login."""
+    try:
+        yield
+    except LoginFailed as error:
+        raise click.ClickException(error.text(UPSTREAM_PREFIX)) from error

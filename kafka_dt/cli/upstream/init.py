@@ -8,13 +8,14 @@ Source: docs/how-to/kafka-4.md.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kafka_dt.cli.options import client_config, example, settings_file_option
-from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of
+from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of, upstream_settings_named
 from kafka_dt.client import RequestRefused
 from kafka_dt.config import ConfigError
 from kafka_dt.config.options.gateway import NEWS_TOPIC
@@ -46,13 +47,15 @@ def init(*, config: Path | None, overrides: tuple[str, ...], command_config: Pat
     name = settings.upstream_news_topic
     if not name:
         raise ConfigError(NEWS_TOPIC, "is empty: nodes with these settings use no topic")
+    asking = client
+    named: AbstractContextManager[None] = upstream_settings_named()
     if command_config is not None:
         asking = client_config(",".join(settings.upstream_bootstrap_servers), command_config)
-    else:
-        asking = client
+        named = nullcontext()
     rights = allowed(name, gateway_principal(client))
     try:
-        made = asyncio.run(_ensure(asking, name))
+        with named:
+            made = asyncio.run(_ensure(asking, name))
     except RequestRefused as refusal:
         way_out = "log in by --command-config as a user who may do so, or allow it to the gateway"
         raise click.ClickException(f"{refusal}; {way_out}:\n{rights}") from refusal

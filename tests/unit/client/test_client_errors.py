@@ -74,6 +74,20 @@ def test_errors_carry_fields() -> None:
     assert "set sasl.mechanism" in str(not_enabled)
 
 
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (LoginFailed("a:1", "PLAIN", "wrong"), ["sasl.jaas.config"]),
+        (LoginFailed("a:1", "GSSAPI", "no tickets"), ["sasl.kerberos.service.name", "bootstrap.servers"]),
+        (MechanismNotEnabled("a:1", "PLAIN", []), ["sasl.mechanism"]),
+    ],
+)
+def test_a_refused_login_names_settings_as_they_are_called_there(error: LoginFailed, named: list[str]) -> None:
+    for setting in named:
+        assert f" {setting}" in str(error)
+        assert f" the.prefix.{setting}" in error.text("the.prefix.")
+
+
 def test_a_servers_words_stay_on_one_line() -> None:
     error = LoginFailed("a:1", "PLAIN", "two\nlines \x1b[31m")
     assert "\n" not in str(error)

@@ -65,6 +65,13 @@ async def test_a_problem_is_told_with_its_remedy_and_fails(cluster: ScriptedClus
     assert done.stderr == "Error: the cluster is not fit for a gateway with these settings\n"
 
 
+async def test_a_login_that_the_cluster_refuses_names_the_setting_of_the_gateway(cluster: ScriptedCluster) -> None:
+    login = f'{PLAIN_LOGIN_MODULE} required username="gateway" password="wrong";'
+    done = await check(cluster, "--override", f"{UPSTREAM}sasl.jaas.config={login}")
+    assert done.exit_code == 1
+    assert f"(check user name and password in {UPSTREAM}sasl.jaas.config; " in done.stderr
+
+
 async def test_a_warning_does_not_fail(cluster: ScriptedCluster) -> None:
     cluster.create_error = ErrorCode.delegation_token_authorization_failed
     done = await check(cluster)
