@@ -1,11 +1,11 @@
-"""The SCRAM users and ACLs of a cluster, on either way of `way.py`.
+"""The SCRAM users and ACLs of a cluster, in ZooKeeper or over the Kafka protocol (`cluster_options.py`).
 
-    users = administer(way, "user delete", lambda admin: admin.scram_users())
+    users = administer(options, "user delete", lambda admin: admin.scram_users())
 
 Over the Kafka protocol it is `kafka_dt.client.AdminClient`. On ZooKeeper itself the same methods work with the settings
 of a node and need no right: for the first user of a cluster, for the users of a gateway, and for a restored ZooKeeper,
 which no node uses until an operator has put it right. Brokers and nodes hear of the changes as of their own, and each
-change is an audit event (`trail.py`).
+change is an audit event (`audit_recorder.py`).
 
 Source: kafka.admin.ConfigCommand and kafka.admin.AclCommand of Kafka 3.9, with --zookeeper and --authorizer-properties.
 """
@@ -22,9 +22,9 @@ import click
 
 from kafka_dt.audit import EventType, Outcome
 from kafka_dt.audit.recorder import Facts
+from kafka_dt.cli.audit_recorder import origin_of, recorder_of
 from kafka_dt.cli.node_options import connected, now_ms
 from kafka_dt.cli.options import ask
-from kafka_dt.cli.trail import origin_of, recorder_of
 from kafka_dt.client import Acl, AclFilter, AdminClient
 from kafka_dt.client.admin_client import DEFAULT_ITERATIONS, SALT_BYTES
 from kafka_dt.identity.acls.binding import AccessControlEntry, AclBinding, ResourcePattern
@@ -44,7 +44,7 @@ from kafka_dt_protocol.sasl import ScramMechanism, salt_password
 
 if TYPE_CHECKING:
     from kafka_dt.audit.recorder import Recorder
-    from kafka_dt.cli.way import Way
+    from kafka_dt.cli.cluster_options import ClusterOptions
     from kafka_dt.config import Settings
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 
@@ -76,7 +76,7 @@ class Administration(Protocol):
         """Delete the ACLs that any of the filters matches, and return them."""
 
 
-def administer(way: Way, command: str, request: Callable[[Administration], Awaitable[T]]) -> T:
+def administer(options: ClusterOptions, command: str, request: Callable[[Administration], Awaitable[T]]) -> T:
     """Do a command's work on users or ACLs.
 
     command: its words, for the audit events of what it changes in ZooKeeper: `user delete`
@@ -87,8 +87,8 @@ def administer(way: Way, command: str, request: Callable[[Administration], Await
         ZooKeeperError: ZooKeeper cannot be reached, or refuses.
         click.ClickException: a rule of users or ACLs forbids it.
     """
-    if not way.on_zookeeper:
-        return ask(AdminClient(way.client()), request)
+    if not options.on_zookeeper:
+        return ask(AdminClient(options.client()), request)
 
     async def work(settings: Settings) -> T:
         async with (
@@ -97,7 +97,7 @@ def administer(way: Way, command: str, request: Callable[[Administration], Await
         ):
             return await request(ZooKeeperAdministration(client, settings, command, recorder))
 
-    return asyncio.run(work(way.settings(needs_key=False)))
+    return asyncio.run(work(options.settings(needs_key=False)))
 
 
 class ZooKeeperAdministration:

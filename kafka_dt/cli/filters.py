@@ -124,6 +124,12 @@ def filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
+all_option: Final = click.option(
+    "--all", "everything", is_flag=True, help="End every token, without a question; not with a filter."
+)
+"""Adds `--all`: the argument `everything`."""
+
+
 def confirm_selection(
     selected: TokenFilter, *, everything: bool, dry_run: bool, unreadable: bool = False, confirmed: bool = False
 ) -> None:

@@ -1,7 +1,7 @@
 """`kafka-dt user create|delete|list|passwd`: the SCRAM users of a cluster, at a node or a broker, or in ZooKeeper.
 
 What kafka-configs.sh does with `--entity-type users`. A password never stands on a command line, and never leaves this
-machine: the server gets the salted password of each mechanism. There are two ways in (`way.py`).
+machine: the server gets the salted password of each mechanism. There are two ways in (`cluster_options.py`).
 
 - table: for people; a row for each user, in the order of their names.
 - json: for programs, stable. `list` prints an array of objects with `name` and `credentials`, a list of `mechanism` and
@@ -19,10 +19,10 @@ import click
 
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.administration import administer
+from kafka_dt.cli.cluster_options import cluster_options
 from kafka_dt.cli.options import example, secret_of
 from kafka_dt.cli.output import Output, printable, write_json
 from kafka_dt.cli.tables import console, table
-from kafka_dt.cli.way import way_options
 from kafka_dt.client.admin_client import DEFAULT_ITERATIONS, MAX_ITERATIONS
 from kafka_dt_protocol.sasl import ScramMechanism
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kafka_dt.cli.administration import Administration
-    from kafka_dt.cli.way import Way
+    from kafka_dt.cli.cluster_options import ClusterOptions
 
 _MIN_ITERATIONS: Final = ScramMechanism.SHA_256.min_iterations
 
@@ -76,14 +76,14 @@ def user() -> None:
 @example("kafka-dt user create alice", "kafka-dt user create etl --password file:/run/secrets/etl")
 @user.command()
 @click.argument("name")
-@way_options
+@cluster_options
 @_password_option
 @_mechanism_option
 @_iterations_option
 def create(
     *,
     name: str,
-    way: Way,
+    options: ClusterOptions,
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
@@ -101,21 +101,21 @@ def create(
             raise click.ClickException(f"user {name!r} exists; kafka-dt user passwd sets its password")
         await admin.set_password(name, secret, chosen, iterations)
 
-    administer(way, "user create", create_new)
+    administer(options, "user create", create_new)
     _write(f"created {printable(name)}", name, dict.fromkeys(chosen, iterations), output)
 
 
 @example("kafka-dt user passwd etl --password env:NEW_PASSWORD")
 @user.command()
 @click.argument("name")
-@way_options
+@cluster_options
 @_password_option
 @_mechanism_option
 @_iterations_option
 def passwd(
     *,
     name: str,
-    way: Way,
+    options: ClusterOptions,
     password: str | None,
     mechanisms: Sequence[ScramMechanism],
     iterations: int,
@@ -134,20 +134,22 @@ def passwd(
         await admin.set_password(name, secret, chosen, iterations)
         return chosen
 
-    changed = administer(way, "user passwd", change)
+    changed = administer(options, "user passwd", change)
     _write(f"changed the password of {printable(name)}", name, dict.fromkeys(changed, iterations), output)
 
 
 @example("kafka-dt user delete etl", "kafka-dt user delete etl --mechanism SCRAM-SHA-256")
 @user.command()
 @click.argument("name")
-@way_options
+@cluster_options
 @_mechanism_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option(
     "--yes", is_flag=True, expose_value=False, help="For scripts: the command does not ask without it either."
 )
-def delete(*, name: str, way: Way, mechanisms: Sequence[ScramMechanism], dry_run: bool, output: Output) -> None:
+def delete(
+    *, name: str, options: ClusterOptions, mechanisms: Sequence[ScramMechanism], dry_run: bool, output: Output
+) -> None:
     """Delete a SCRAM user, or some of its mechanisms.
 
     The user's delegation tokens stay: end them with `kafka-dt token revoke --owner`. Its ACLs stay, too.
@@ -162,17 +164,17 @@ def delete(*, name: str, way: Way, mechanisms: Sequence[ScramMechanism], dry_run
             await admin.delete_user(name, meant)
         return meant
 
-    deleted = administer(way, "user delete", remove)
+    deleted = administer(options, "user delete", remove)
     of_user = f"{', '.join(deleted)} of {printable(name)}" if mechanisms else printable(name)
     _write(f"would delete {of_user}" if dry_run else f"deleted {of_user}", name, deleted, output)
 
 
 @example("kafka-dt user list --output json", "kafka-dt user list --config server.properties")
 @user.command("list")
-@way_options
-def list_users(*, way: Way, output: Output) -> None:
+@cluster_options
+def list_users(*, options: ClusterOptions, output: Output) -> None:
     """List the SCRAM users with their mechanisms."""
-    users = sorted(administer(way, "user list", lambda admin: admin.scram_users()).items())
+    users = sorted(administer(options, "user list", lambda admin: admin.scram_users()).items())
     if output is Output.JSON:
         write_json([_fields(name, held) for name, held in users], indent=2)
     elif users:

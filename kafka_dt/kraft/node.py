@@ -27,7 +27,7 @@ from kafka_dt.kraft.changes import ClusterChanges, Connections
 from kafka_dt.kraft.cluster import KafkaCluster
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.news.exchange import NewsExchange
-from kafka_dt.kraft.nothing import NoScramUsers
+from kafka_dt.kraft.no_scram_users import NoScramUsers
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.session import PATIENCE_MS, gateway_principal, session
 from kafka_dt.kraft.source import ClusterTokens

@@ -8,7 +8,7 @@ under way.
 A worker is a child process, forked from one that has imported the program (`forking.py`). It reads one line of JSON
 from its standard input, its brief, writes READY to its standard output when it serves (or why it cannot), beats there,
 and stops when its standard input closes: so no secret is on a command line, and no worker outlives its supervisor,
-whatever ends it. A guard ends those that hang then (`guarding.py`). A worker gets new settings by the same pipe
+whatever ends it. A guard ends those that hang then (`guard.py`). A worker gets new settings by the same pipe
 (`changing.py`).
 
 Beside the workers there may be a companion, forked and watched like a worker: the process that serves metrics. It
@@ -35,7 +35,7 @@ from kafka_dt.log import event
 from kafka_dt.metrics import MetricsMemory, WorkerPhase
 from kafka_dt.processes.changing import ANSWER, NotChanged, Orders
 from kafka_dt.processes.forking import ForkedWorker, NotForked, Template, adopting_orphans
-from kafka_dt.processes.guarding import Guard, Pauses
+from kafka_dt.processes.guard import Guard, Pauses
 from kafka_dt.processes.heartbeats import ALIVE, Watch, beat_seconds
 from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.template import ForkedTemplate

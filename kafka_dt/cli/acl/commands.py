@@ -1,6 +1,6 @@
 """`kafka-dt acl add|remove|list`: the ACLs of a cluster in the words of kafka-acls.sh.
 
-They work at a node or a broker, or in ZooKeeper (`kafka_dt/cli/way.py`).
+They work at a node or a broker, or in ZooKeeper (`kafka_dt/cli/cluster_options.py`).
 
 Resources are `--topic`, `--group`, `--transactional-id`, `--delegation-token`, `--user-principal` and `--cluster`, the
 pattern is `--resource-pattern-type`. Who may do what is `--allow-principal`, `--deny-principal`, `--allow-host`,
@@ -24,10 +24,10 @@ import click
 from kafka_dt.cli.acl.options import PRINCIPAL, many, pattern_option, with_resources, with_rules
 from kafka_dt.cli.acl.rules import Resources, Rules
 from kafka_dt.cli.administration import Administration, administer
+from kafka_dt.cli.cluster_options import ClusterOptions, cluster_options
 from kafka_dt.cli.options import confirm, example, yes_option
 from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, table
-from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import Acl, AclFilter
 from kafka_dt_protocol.api.acls import PatternType
 
@@ -37,12 +37,12 @@ from kafka_dt_protocol.api.acls import PatternType
     "kafka-dt acl add --allow-principal User:scheduler --operation CreateTokens --user-principal User:alice",
 )
 @click.command()
-@way_options
+@cluster_options
 @with_resources
 @pattern_option(PatternType.LITERAL, PatternType.PREFIXED)
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs.")
-def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: Output) -> None:
+def add(*, options: ClusterOptions, resources: Resources, rules: Rules, dry_run: bool, output: Output) -> None:
     """Add ACLs and print them. ACLs that exist already stay as they are."""
     if rules.empty:
         raise click.UsageError("Name who is allowed or denied: --allow-principal or --deny-principal.")
@@ -51,7 +51,7 @@ def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: 
     if not acls:
         raise click.UsageError("--producer needs --topic or --transactional-id; --consumer needs --topic or --group.")
     if not dry_run:
-        administer(way, "acl add", lambda admin: admin.create_acls(acls))
+        administer(options, "acl add", lambda admin: admin.create_acls(acls))
     _write(acls, output)
 
 
@@ -60,13 +60,15 @@ def add(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, output: 
     "kafka-dt acl remove --topic orders --dry-run",
 )
 @click.command()
-@way_options
+@cluster_options
 @with_resources
 @pattern_option(PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH, PatternType.ANY)
 @with_rules
 @click.option("--dry-run", is_flag=True, help="Only show the ACLs that would go.")
 @yes_option
-def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confirmed: bool, output: Output) -> None:
+def remove(
+    *, options: ClusterOptions, resources: Resources, rules: Rules, dry_run: bool, confirmed: bool, output: Output
+) -> None:
     """Remove ACLs and print them.
 
     The command removes exactly the ACLs that `add` adds with the same options. Without --allow-principal and
@@ -83,7 +85,7 @@ def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confi
         return sorted({found for each in filters for found in await admin.acls(each)})
 
     if dry_run or (rules.empty and not confirmed):
-        found = administer(way, "acl remove", find)
+        found = administer(options, "acl remove", find)
         if dry_run or not found:
             _write(found, output)
             return
@@ -91,7 +93,7 @@ def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confi
             f"This removes {counted(len(found), 'ACL')}. Continue?",
             f"This would remove {counted(len(found), 'ACL')}: say --yes, or name principals.",
         )
-    _write(sorted(administer(way, "acl remove", lambda admin: admin.delete_acls(filters))), output)
+    _write(sorted(administer(options, "acl remove", lambda admin: admin.delete_acls(filters))), output)
 
 
 @example(
@@ -99,18 +101,18 @@ def remove(*, way: Way, resources: Resources, rules: Rules, dry_run: bool, confi
     "kafka-dt acl list --principal User:alice --output json",
 )
 @click.command("list")
-@way_options
+@cluster_options
 @with_resources
 @pattern_option(PatternType.ANY, PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH)
 @many("--principal", "principals", "Only ACLs of this principal", metavar="User:NAME", type=PRINCIPAL)
-def list_acls(*, way: Way, resources: Resources, principals: tuple[str, ...], output: Output) -> None:
+def list_acls(*, options: ClusterOptions, resources: Resources, principals: tuple[str, ...], output: Output) -> None:
     """List ACLs: all, or those of the resources and of the principals."""
     filters = [replace(each, principal=name) for each in resources.filters() for name in principals or (None,)]
 
     async def find(admin: Administration) -> list[Acl]:
         return sorted({found for each in filters for found in await admin.acls(each)})
 
-    _write(administer(way, "acl list", find), output)
+    _write(administer(options, "acl list", find), output)
 
 
 def _write(acls: Sequence[Acl], output: Output) -> None:

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from kafka_dt.bulk import TokenFilter
 from kafka_dt.cli.bulk_run import VERIFIED, BulkRun
-from kafka_dt.cli.filters import ExpiryRun, confirm_selection, filter_options
+from kafka_dt.cli.filters import ExpiryRun, all_option, confirm_selection, filter_options
 from kafka_dt.cli.keys.files import KeysError, keys_stay
 from kafka_dt.cli.keys.nodes import in_the_other_form, named, workers_with_tokens
 from kafka_dt.cli.node_options import dry_run_option, node_options, now_ms, tell_if_no_token_was_made
@@ -117,7 +117,7 @@ def verify(**given: Any) -> None:
 @click.command()
 @_job_options(writes=True)
 @filter_options
-@click.option("--all", "everything", is_flag=True, help="End every token, without a question; not with a filter.")
+@all_option
 @yes_option
 def expire(*, selected: TokenFilter, dry_run: bool, everything: bool, confirmed: bool, **given: Any) -> None:
     """End tokens, by filters or all of them.

@@ -1,7 +1,7 @@
 """`kafka-dt token list|show`: which tokens there are, without their HMACs.
 
-Two ways in (`kafka_dt/cli/way.py`). On ZooKeeper the commands see every token, also one that has expired and is not
-purged yet. Over the Kafka protocol they see what the user that logs in may see.
+Two ways in (`kafka_dt/cli/cluster_options.py`). On ZooKeeper the commands see every token, also one that has expired
+and is not purged yet. Over the Kafka protocol they see what the user that logs in may see.
 
 - table: for people; a row for each token, in the order of owner, issue and id. `show` prints a line for each field.
 - json: for programs, stable. A token (`listed.py`) is an object with `token_id`, `owner`, `requester`, `renewers`
@@ -21,6 +21,7 @@ import click
 from rich.text import Text
 
 from kafka_dt.bulk import inventory, token_ids
+from kafka_dt.cli.cluster_options import ClusterOptions, cluster_options
 from kafka_dt.cli.filters import filter_options
 from kafka_dt.cli.node_options import connected, keyring_of, tell_if_no_token_was_made
 from kafka_dt.cli.options import ask, example
@@ -28,7 +29,6 @@ from kafka_dt.cli.output import Output, counted, printable, write_json
 from kafka_dt.cli.tables import console, table
 from kafka_dt.cli.token.ids import TakesTokenIds
 from kafka_dt.cli.token.listed import ListedToken
-from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import TokenClient
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 )
 @click.command("list")
 @filter_options
-@way_options
-def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
+@cluster_options
+def list_tokens(*, options: ClusterOptions, output: Output, selected: TokenFilter) -> None:
     """List tokens without their HMACs.
 
     The command lists all tokens, or those that the filters select, sorted by owner and issue.
@@ -56,7 +56,7 @@ def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
     """
     tokens = [
         token
-        for token in _tokens(way, sorted(selected.owners) or None)
+        for token in _tokens(options, sorted(selected.owners) or None)
         if selected.selects(token.owner, token.renewers, token.issue_timestamp)
     ]
     tokens.sort(key=lambda token: (token.owner, token.issue_timestamp, token.token_id))
@@ -74,16 +74,16 @@ def list_tokens(*, way: Way, output: Output, selected: TokenFilter) -> None:
 @example("kafka-dt token show W23eVbJOQheJ-v0f6A8uRg")
 @click.command(cls=TakesTokenIds)
 @click.argument("token_id", metavar="ID")
-@way_options
-def show(*, token_id: str, way: Way, output: Output) -> None:
+@cluster_options
+def show(*, token_id: str, options: ClusterOptions, output: Output) -> None:
     """Show one token without its HMAC.
 
     With --config the command reads ZooKeeper itself, with the settings of a node. Without it the command asks a server,
     as the user that logs in. `describe` shows HMACs.
     """
-    token = next((token for token in _tokens(way, None) if token.token_id == token_id), None)
+    token = next((token for token in _tokens(options, None) if token.token_id == token_id), None)
     if token is None:
-        whose = "there is no token" if way.on_zookeeper else "there is no token, or none that this user may see,"
+        whose = "there is no token" if options.on_zookeeper else "there is no token, or none that this user may see,"
         raise click.ClickException(f"{whose} with the id {printable(token_id)}")
     if output is Output.JSON:
         write_json(asdict(token), indent=2)
@@ -92,11 +92,11 @@ def show(*, token_id: str, way: Way, output: Output) -> None:
             console().print(Text.assemble((f"{name:9}", "bold"), f"  {cell}"))
 
 
-def _tokens(way: Way, owners: Sequence[str] | None) -> list[ListedToken]:
+def _tokens(options: ClusterOptions, owners: Sequence[str] | None) -> list[ListedToken]:
     """Give the tokens that there are; over the Kafka protocol also those that `owners` may renew, None = of all."""
-    if way.on_zookeeper:
-        return asyncio.run(_on_zookeeper(way.settings()))
-    described = ask(TokenClient(way.client()), lambda client: client.describe(owners))
+    if options.on_zookeeper:
+        return asyncio.run(_on_zookeeper(options.settings()))
+    described = ask(TokenClient(options.client()), lambda client: client.describe(owners))
     return [ListedToken.of(token) for token in described]
 
 

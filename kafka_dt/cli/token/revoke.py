@@ -1,8 +1,9 @@
 """`kafka-dt token revoke`, also named `expire-all`: end tokens by their ids, or all that a filter selects.
 
-Two ways in (`kafka_dt/cli/way.py`), with the same filters and the same summary: on ZooKeeper itself, or over the Kafka
-protocol. There the server describes the tokens that the user may see, and each token that is selected is deleted by its
-HMAC. A server answers one connection's requests one after the other, so several connections share the work.
+Two ways in (`kafka_dt/cli/cluster_options.py`), with the same filters and the same summary: on ZooKeeper itself, or
+over the Kafka protocol. There the server describes the tokens that the user may see, and each token that is selected
+is deleted by its HMAC. A server answers one connection's requests one after the other, so several connections share
+the work.
 
 Source: KIP-48, first draft ("invalidate all tokens"); KIP-48 (ExpireDelegationToken).
 """
@@ -19,14 +20,14 @@ import click
 
 from kafka_dt.audit import EventType, Outcome
 from kafka_dt.bulk import NOT_READABLE, Expire, Result, ZnodeResult
-from kafka_dt.cli.filters import ExpiryRun, confirm_selection, filter_options
+from kafka_dt.cli.audit_recorder import origin_of, recorder_of
+from kafka_dt.cli.cluster_options import ClusterOptions, cluster_options
+from kafka_dt.cli.filters import ExpiryRun, all_option, confirm_selection, filter_options
 from kafka_dt.cli.keys.nodes import wait_for_workers
 from kafka_dt.cli.node_options import keyring_if_any
 from kafka_dt.cli.options import example, login_option_named, yes_option
 from kafka_dt.cli.output import Output, printable
 from kafka_dt.cli.token.ids import TakesTokenIds
-from kafka_dt.cli.trail import origin_of, recorder_of
-from kafka_dt.cli.way import Way, way_options
 from kafka_dt.client import ClientConfig, ConnectionLost, RequestRefused, TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.lanes import run_lanes
 from kafka_dt.zookeeper.znodes.kafka import is_node_name
@@ -64,16 +65,16 @@ _NAMES_SHOWN: Final = 20
     help="A file with token ids, one a line; - is the standard input. Empty lines and lines with # are left out.",
 )
 @filter_options
-@way_options
+@cluster_options
 @click.option("--unreadable", is_flag=True, help="End tokens that no secret key of the settings can read.")
 @click.option("--dry-run", is_flag=True, help="Only show which tokens would end.")
-@click.option("--all", "everything", is_flag=True, help="End every token, without a question; not with a filter.")
+@all_option
 @yes_option
 def revoke(
     *,
     ids: tuple[str, ...],
     file: TextIO | None,
-    way: Way,
+    options: ClusterOptions,
     output: Output,
     selected: TokenFilter,
     unreadable: bool,
@@ -104,10 +105,10 @@ def revoke(
     for name in names or ():
         if not is_node_name(name):
             raise click.UsageError(f"{name!r} cannot be the id of a token.")
-    if unreadable and not way.on_zookeeper:
+    if unreadable and not options.on_zookeeper:
         raise click.UsageError("--unreadable needs --config: a node does not show tokens that it cannot read.")
     # Before the question: an answer to it is no use where a setting is wrong.
-    reach = way.settings(needs_key=not unreadable) if way.on_zookeeper else way.client()
+    reach = options.settings(needs_key=not unreadable) if options.on_zookeeper else options.client()
     if names is None:
         confirm_selection(selected, everything=everything, dry_run=dry_run, unreadable=unreadable, confirmed=confirmed)
     only_unreadable = unreadable and selected.selects_all and not everything

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.processes import guarding
+from kafka_dt.processes import guard
 from kafka_dt.processes.changing import NotChanged
 from tests.unit.processes.test_supervisor import Node, running, until
 
@@ -45,7 +45,7 @@ async def test_before_all_workers_serve_nothing_changes(tmp_path: Path) -> None:
 async def test_a_worker_that_is_replaced_later_begins_with_the_new_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node):
         await node.supervisor.change(NEW)
@@ -57,7 +57,7 @@ async def test_a_worker_that_is_replaced_later_begins_with_the_new_settings(
 async def test_a_worker_that_was_starting_meanwhile_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     may_serve = tmp_path / "may serve"
     may_serve.touch()
     node = Node(tmp_path, waits_for=str(may_serve))
@@ -74,7 +74,7 @@ async def test_a_worker_that_was_starting_meanwhile_is_replaced(
 async def test_a_worker_that_ends_instead_of_taking_over_has_them_when_it_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node):
         await node.supervisor.change(NEW | {"dies": "0"})

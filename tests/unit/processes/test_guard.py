@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.processes.guarding import GUARD
+from kafka_dt.processes.guard import GUARD
 from tests.support.processes.waiting import eventually
 
 DESCRIPTORS = 24

@@ -20,7 +20,7 @@ import pytest
 
 from kafka_dt.config import ConfigError, Endpoint
 from kafka_dt.metrics import MetricsMemory, WorkerPhase
-from kafka_dt.processes import guarding
+from kafka_dt.processes import guard
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.service_manager import ServiceManager
 from kafka_dt.processes.supervisor import Companion, Supervisor, WorkerFailed
@@ -130,7 +130,7 @@ def test_no_secret_shows_in_a_repr(tmp_path: Path) -> None:
 async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node) as task:
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -145,7 +145,7 @@ async def test_a_worker_that_dies_is_replaced_and_the_others_go_on(
 async def test_a_worker_that_keeps_dying_is_replaced_ever_more_slowly(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     caplog.set_level(logging.WARNING)
     node = Node(tmp_path, count=1)
     async with running(node):
@@ -229,7 +229,7 @@ async def test_nodes_may_have_the_same_port_on_different_addresses_and_one_after
 
 
 async def test_the_ports_stay_taken_while_no_worker_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 60)
     node = Node(tmp_path, count=1)
     async with running(node):
         os.kill(node.pids()[0], signal.SIGKILL)
@@ -305,7 +305,7 @@ async def test_a_cancelled_supervisor_takes_its_workers_along(tmp_path: Path) ->
 async def test_a_worker_that_hangs_is_killed_and_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1, timeout_s=0.5, hangs=True)
     async with running(node):
         (first,) = node.pids()
@@ -317,7 +317,7 @@ async def test_a_worker_that_hangs_is_killed_and_replaced(
 async def test_a_worker_that_stands_still_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, timeout_s=3)
     async with running(node):
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -344,7 +344,7 @@ def template_of(supervisor: int) -> int:
 async def test_workers_go_on_when_their_template_is_killed_and_a_new_one_forks_their_successors(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node) as task:
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -365,7 +365,7 @@ async def test_workers_go_on_when_their_template_is_killed_and_a_new_one_forks_t
 async def test_a_template_that_hangs_is_killed_and_a_new_one_forks_the_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path, count=1, timeout_s=3)
     async with running(node):
         (first,) = node.pids()
@@ -381,7 +381,7 @@ async def test_a_template_that_hangs_is_killed_and_a_new_one_forks_the_worker(
 async def test_a_node_goes_on_while_it_has_no_file_descriptors_for_a_new_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = Node(tmp_path)
     async with running(node):
         (first,), (other,) = node.pids(0), node.pids(1)
@@ -436,7 +436,7 @@ async def test_a_companion_is_told_its_port_and_nothing_of_the_workers_brief(tmp
 async def test_a_companion_that_dies_is_replaced_and_the_workers_go_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
     node = with_companion(Node(tmp_path))
     async with running(node) as task:
         (companion,), others = node.pids(COMPANION), (node.pids(0), node.pids(1))
@@ -482,7 +482,7 @@ async def test_the_port_of_a_companion_is_claimed_by_the_name_of_its_setting(tmp
 async def test_the_supervisor_writes_down_what_the_workers_are_doing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.5)
     node = Node(tmp_path)
     metrics = node.supervisor.metrics
     async with running(node):
@@ -602,6 +602,6 @@ def test_a_guard_that_is_killed_is_replaced_by_one_that_guards_the_same_workers(
 async def test_the_log_says_that_the_guard_has_ended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     node = Node(tmp_path)
     async with running(node):
-        (guard,) = (pid for pid in children(os.getpid()) if b"guard.py" in command_lines([pid]))
+        (guard,) = (pid for pid in children(os.getpid()) if b"guard_process.py" in command_lines([pid]))
         os.kill(guard, signal.SIGKILL)
         await until(lambda: "The guard of the workers ended with status -9" in caplog.text)

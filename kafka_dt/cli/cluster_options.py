@@ -1,9 +1,9 @@
-"""The two ways to the tokens, users and ACLs of a cluster: ZooKeeper itself, or the Kafka protocol.
+"""The options that name a cluster, for its tokens, users and ACLs: ZooKeeper itself, or the Kafka protocol.
 
 @click.command()
-@way_options
-def command(*, way: Way, output: Output) -> None:
-    config = way.settings() if way.on_zookeeper else way.client()
+@cluster_options
+def command(*, options: ClusterOptions, output: Output) -> None:
+    config = options.settings() if options.on_zookeeper else options.client()
 
 With `--config` a command works on ZooKeeper with the settings of a node, and may do everything. With
 `--bootstrap-server` and `--command-config`, or with neither and a context, it works as the user that logs in, and does
@@ -33,8 +33,8 @@ _options = together(node_options, connection_options)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The way that a command line names: exactly one of the two."""
+class ClusterOptions:
+    """The cluster that a command line names, in exactly one of the two ways."""
 
     config: Path | None
     overrides: tuple[str, ...]
@@ -75,11 +75,11 @@ class Way:
         return client_config(self.bootstrap_server, self.command_config)
 
 
-def way_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `node_options` and `connection_options`: the arguments `way` and `output`."""
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `node_options` and `connection_options`: the arguments `options` and `output`."""
 
     @functools.wraps(command)
-    def with_way(
+    def with_options(
         *,
         config: Path | None,
         overrides: tuple[str, ...],
@@ -87,7 +87,7 @@ def way_options(command: Callable[..., None]) -> Callable[..., None]:
         command_config: Path | None,
         **others: object,
     ) -> None:
-        command(way=Way(config, overrides, bootstrap_server, command_config), **others)
+        command(options=ClusterOptions(config, overrides, bootstrap_server, command_config), **others)
 
-    decorated: Callable[..., None] = _options(with_way)
+    decorated: Callable[..., None] = _options(with_options)
     return decorated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_dt.kraft.nothing import NoScramUsers
+from kafka_dt.kraft.no_scram_users import NoScramUsers
 from kafka_dt.tokens import StoreUnavailable
 from kafka_dt_protocol.sasl import ScramMechanism
 
