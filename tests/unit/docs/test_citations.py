@@ -31,6 +31,8 @@ _CAMEL = re.compile(r"(?<![\w./-])[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b(?!\.json)"
 _ASIDE = re.compile(r"\"[^\"]*\"|`[^`]*`|\([^()]*\)")
 _DECISION = re.compile(r"\bdecisions?[ /](\d{4})\b", re.IGNORECASE)
 _FILE = re.compile(r"`((?:\w+/)*\w+\.py)`")
+_CITES = re.compile(rf"Source:|{_FILE.pattern}")
+"""Whether a file's text can have a paragraph `Source:` or the name of a file."""
 _ABSENT = re.compile(r"\b(?:DESIGN|BEHAVIOUR|STYLE)\b")
 """Papers that stand beside the repository."""
 _LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -39,15 +41,24 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 
 @cache
 def docstrings() -> list[tuple[Path, str]]:
-    """Give each docstring of the project with its file."""
+    """Give each docstring of a file that cites something, with the file: to parse the others would take seconds."""
     files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if "_build" not in path.parts)
     return [
         (path, docstring)
         for path in files
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if _CITES.search(text := path.read_text(encoding="utf-8"))
+        for node in scopes(ast.parse(text))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (docstring := ast.get_docstring(node))
     ]
+
+
+def scopes(node: ast.AST) -> Iterator[ast.AST]:
+    """Give what may have a docstring, and the blocks in between; an expression has none."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from scopes(child)
 
 
 def sources() -> list[tuple[str, str]]:
