@@ -10,7 +10,6 @@ Source: org.apache.kafka.clients.CommonClientConfigs.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
@@ -20,8 +19,6 @@ from kafka_dt.config import ConfigError
 from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
 from kafka_dt_protocol.wire.proxy_header import proxy_header
-
-_LOG = logging.getLogger(__name__)
 
 
 class UpstreamClient:
@@ -81,11 +78,5 @@ class UpstreamClient:
 
     async def refresh_certificates(self) -> None:
         """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
-        if self._certificates is None:
-            return
-        try:
-            if await asyncio.to_thread(self._certificates.refresh):
-                _LOG.info("The gateway has read its upstream certificates again")
-        except TlsError as error:
-            reason = f"{UPSTREAM_PREFIX}{error.key}: {error.reason}"
-            _LOG.error("The gateway keeps its upstream certificates, the new ones cannot be used: %s", reason)
+        if self._certificates is not None:
+            await asyncio.to_thread(self._certificates.follow, "the gateway at the cluster", UPSTREAM_PREFIX.__add__)

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_dt.config import METRICS_LISTENER, ConfigError, Endpoint, MetricsSettings, Settings, metrics_settings
+from kafka_dt.config import ConfigError, Endpoint, MetricsSettings, Settings, metrics_settings
+from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.metrics import MetricsMemory
 from kafka_dt.metrics.memory import METRICS_MEMORY
 from kafka_dt.monitoring.exposition import Exposition
@@ -105,22 +106,11 @@ def _context(tls: Mapping[str, str]) -> ReloadingContext:
     try:
         return ReloadingContext(tls)
     except TlsError as error:
-        raise _named(error) from error
+        raise ConfigError(METRICS_PREFIX + error.key, error.reason) from error
 
 
 async def _keep_fresh(context: ReloadingContext) -> None:
     """Take new certificates when their files change; with those that cannot be used the old ones stay."""
     while True:
         await asyncio.sleep(FILE_CHECK_SECONDS)
-        try:
-            if await asyncio.to_thread(context.refresh):
-                _LOG.info("The metrics listener has read its certificates again")
-        except TlsError as error:
-            _LOG.error(
-                "The metrics listener keeps the certificates it has, the new ones cannot be used: %s", _named(error)
-            )
-
-
-def _named(error: TlsError) -> ConfigError:
-    """Give an error the name of the setting of ours."""
-    return ConfigError(f"{METRICS_LISTENER.removesuffix('listener')}{error.key}", error.reason)
+        await asyncio.to_thread(context.follow, "the metrics listener", METRICS_PREFIX.__add__)

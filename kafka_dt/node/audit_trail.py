@@ -8,7 +8,6 @@ Source: docs/audit.md.
 
 from __future__ import annotations
 
-import logging
 import os
 import ssl
 from collections.abc import Callable
@@ -31,11 +30,8 @@ from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
-from kafka_dt.log import ComposedText
 from kafka_dt.metrics.counts import FILES, TOPIC
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
-
-_LOG = logging.getLogger(__name__)
 
 INSTANCE_BYTES: Final = 8
 _DIRECTORY_MODE: Final = 0o750
@@ -171,10 +167,5 @@ def _require_directory(files: AuditFileSettings) -> None:
 
 def _context_of_now(followed: ReloadingContext) -> ssl.SSLContext:
     """Return the context for a new producer; with files that cannot be used it is the old one."""
-    try:
-        if followed.refresh():
-            _LOG.info("The certificates for the audit topic have been read again")
-    except TlsError as error:
-        reason = ComposedText(f"{AUDIT_KAFKA_PREFIX}{error.key}: {error.reason}")
-        _LOG.error("The certificates for the audit topic stay, the new ones cannot be used: %s", reason)
+    followed.follow("the audit topic", AUDIT_KAFKA_PREFIX.__add__)
     return followed.current

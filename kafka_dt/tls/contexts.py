@@ -2,7 +2,7 @@
 
     context = ReloadingContext(settings)
     context.current              # for the next connection
-    context.refresh()            # now and then, in a thread: it reads files
+    context.refresh()            # now and then, in a thread: it reads files; `follow` logs what came of it
 
 So an operator renews certificates without a restart. Connections keep the context they began with. `refresh` reads only
 files again; passwords and PEM text inside the settings stay as they were at the start.
@@ -17,6 +17,7 @@ kafka.server.DynamicBrokerConfig (there a request asks for the reload).
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import ssl
@@ -27,7 +28,10 @@ from pathlib import Path
 from typing import Final
 
 from kafka_dt.files import Stamp, stamp
+from kafka_dt.log import ComposedText
 from kafka_dt.tls.stores import TlsError, pem, read_identity, read_trust
+
+_LOG = logging.getLogger(__name__)
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _TRUST_STORES: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
@@ -156,6 +160,19 @@ class ReloadingContext:
             raise
         self._problem = ""
         return True
+
+    def follow(self, whose: str, key: Callable[[str], str]) -> None:
+        """Refresh, and log what came of it: with files that cannot be used the context stays as it is.
+
+        whose: names the side in the log, such as `the audit topic`
+        key: gives the full key of one of the settings
+        """
+        try:
+            if self.refresh():
+                _LOG.info("The certificates of %s have been read again", whose)
+        except TlsError as error:
+            reason = ComposedText(f"{key(error.key)}: {error.reason}")
+            _LOG.error("The certificates of %s stay, the new ones cannot be used: %s", whose, reason)
 
     def _stamps(self) -> list[Stamp]:
         return [stamp(path) for path in self._files]

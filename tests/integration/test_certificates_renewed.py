@@ -65,7 +65,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_stay(server: Kafka
 
 def test_a_broken_file_is_told_in_one_line_and_changes_nothing(server: KafkaDt, tls: TlsListeners) -> None:
     tls.key_store.write_text("nothing that could be a key")
-    told = "Listener SSL keeps the certificates it has, the new ones cannot be used: ssl.keystore.location: "
+    told = "The certificates of listener SSL stay, the new ones cannot be used: ssl.keystore.location: "
     eventually(lambda: server.process.output().count(told) == WORKERS, WITHIN_S)
     assert shown(server, tls) == {der(tls.server)}
     renewed = renew(tls)

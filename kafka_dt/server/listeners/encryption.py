@@ -16,7 +16,7 @@ from kafka_dt.audit import RefusalReason
 from kafka_dt.audit.recorder import Recorder
 from kafka_dt.config import ConfigError, Listener, ListenerTls
 from kafka_dt.identity.certificates import InvalidMappingRule, PrincipalRules
-from kafka_dt.log import ComposedText, event
+from kafka_dt.log import event
 from kafka_dt.metrics import Counts
 from kafka_dt.metrics.counts import CERTIFICATE
 from kafka_dt.server.addresses import address_text, client_host
@@ -71,12 +71,7 @@ class ListenerEncryption:
 
     async def refresh(self) -> None:
         """Take new certificates if their files have changed; with those that cannot be used the old ones stay."""
-        try:
-            if await asyncio.to_thread(self._context.refresh):
-                _LOG.info("Listener %s has read its certificates again", self._name)
-        except TlsError as error:
-            reason = ComposedText(f"{self._tls.key(error.key)}: {error.reason}")
-            _LOG.error("Listener %s keeps the certificates it has, the new ones cannot be used: %s", self._name, reason)
+        await asyncio.to_thread(self._context.follow, f"listener {self._name}", self._tls.key)
 
     @property
     def certificate_end_s(self) -> float | None:

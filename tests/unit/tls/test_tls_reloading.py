@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import ssl
@@ -77,6 +78,25 @@ def test_a_broken_file_is_told_once_and_the_old_context_stays(key_store: Path, b
     assert reloading.current is before
     key_store.write_text(store(leaf("third", ROOT)))
     assert reloading.refresh()
+
+
+def test_the_log_says_whose_certificates_were_read_or_which_setting_is_wrong(
+    key_store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    reloading = ReloadingContext({"ssl.keystore.location": str(key_store)})
+    reloading.follow("listener SSL", "listener.name.ssl.".__add__)
+    assert caplog.messages == []
+    for text in (store(leaf("second", ROOT)), "", ""):
+        key_store.write_text(text)
+        reloading.follow("listener SSL", "listener.name.ssl.".__add__)
+    first, *told = caplog.messages
+    assert first == "The certificates of listener SSL have been read again"
+    wrong = (
+        "The certificates of listener SSL stay, the new ones cannot be used: listener.name.ssl.ssl.keystore.location: "
+    )
+    assert all(each.startswith(wrong) for each in told)
+    assert told
 
 
 @contextmanager
