@@ -16,6 +16,7 @@ from tests.support.nodes.commands import called
 from tests.support.nodes.node import process_name
 from tests.support.nodes.server import PROGRAM
 from tests.support.processes.forked import Forked, ForkServer, fork_server, forking
+from tests.support.processes.process import ChildProcess
 from tests.support.processes.waiting import eventually
 
 WITHIN_S = 30.0
@@ -72,6 +73,20 @@ def test_it_is_killed_and_told_to_stop_as_a_program(server: ForkServer, tmp_path
         process.terminate()
         assert process.wait(WITHIN_S) in (0, 128 + signal.SIGTERM)  # before and after it has handlers of its own
         assert not Path(f"/proc/{process.program}").exists()
+
+
+def test_a_program_that_ends_by_itself_leaves_no_open_file(server: ForkServer, tmp_path: Path) -> None:
+    """A file that Python closes later is a ResourceWarning, which fails whichever test runs then."""
+    assert called("--version").returncode == 0  # the server runs
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for forks in (server, None):
+        program = ChildProcess("kafka-dt", [str(PROGRAM), "--version"], tmp_path / "log", forks=forks)
+        program.start()
+        eventually(lambda: not program.running, WITHIN_S)  # noqa: B023
+        program.start()
+        assert program.wait(WITHIN_S) == 0
+        assert program.returncode == program.stop() == 0
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_what_was_forked_ends_with_the_server_and_when_its_leash_is_killed(tmp_path: Path) -> None:

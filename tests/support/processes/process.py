@@ -112,6 +112,7 @@ class ChildProcess:
         program = shutil.which(self._command[0])
         if program is None:
             raise ProcessFailed(f"{self.name}: {self._command[0]} is not a program")
+        self._close()
         self._log_offset = self.log.stat().st_size if self.log.exists() else 0
         environment = {**os.environ, **self._environment}
         with self.log.open("ab") as output:
@@ -138,6 +139,11 @@ class ChildProcess:
         assert process.stdout is not None
         return process, int(process.stdout.readline() or 0) or None
 
+    def _close(self) -> None:
+        """Close what the leash of a program that has ended told."""
+        if self._process is not None and self._process.stdout is not None:
+            self._process.stdout.close()
+
     def output(self) -> str:
         """What it has written since the last start."""
         if not self.log.exists():
@@ -163,7 +169,9 @@ class ChildProcess:
     def wait(self, timeout_s: float) -> int:
         """Wait until it ends by itself and give its exit status; raises subprocess.TimeoutExpired."""
         assert self._process is not None
-        return self._process.wait(timeout_s)
+        status = self._process.wait(timeout_s)
+        self._close()
+        return status
 
     def failure(self, reason: str) -> ProcessFailed:
         """An error that shows the last lines of the output."""
@@ -176,10 +184,7 @@ class ChildProcess:
             return None
         if self.running:
             self._process.terminate()
-        status = self._process.wait(timeout_s)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        return status
+        return self.wait(timeout_s)
 
     def end(self, timeout_s: float) -> None:
         """Send SIGTERM to the program itself and wait; unlike `stop`, nothing kills it when it takes long."""
