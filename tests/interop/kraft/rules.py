@@ -106,7 +106,7 @@ async def errors_of_expiries(place: Place) -> object:
         answers = {"of another": await code_of(stranger.expire(made.hmac))}
         await end(place, alice, made)
         answers["ended"] = await code_of(alice.expire(made.hmac, HOUR))
-        # As above. To ask for 66 by an expiry would wait in vain: whose token it is decides before whether it has ended.
+        # As above. An expiry is never answered so: whose token it is decides before whether it has ended.
         assert await last_code(66, lambda: stranger.renew(made.hmac)) == 66
         answers["of another, ended"] = await code_of(stranger.expire(made.hmac, HOUR))
         answers["ended, deleted"] = await code_of(alice.expire(made.hmac))
