@@ -18,7 +18,7 @@ from benchmarks.generator import Job
 from benchmarks.metrics import RATE, SERVER_CPU
 from benchmarks.results import Case
 from benchmarks.servers import BROKER, ONE_WORKER, ONE_WORKER_UNSEALED, Server, Subject, make_server
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 
 TITLE: Final = "Changes made by others"
 COMPARED: Final = SERVER_CPU

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.zookeeper.connection.operations import Create, Delete
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestTooLarge, ZooKeeperError, ZooKeeperRefusal
-from kafka_dt.zookeeper.stores.changes import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import live_brokers
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 

@@ -22,7 +22,7 @@ from kafka_dt.zookeeper.proofs.witness import WitnessMemory
 from kafka_dt.zookeeper.sealing.derivations import Derivations
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from kafka_dt.zookeeper.stores.acls import ZooKeeperAclStore
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore

@@ -9,7 +9,8 @@ import pytest
 
 from kafka_dt.tokens.staleness import Staleness
 from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
-from kafka_dt.zookeeper.stores.changes import PURGED_AT_ONCE, ChangeFollower, ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PURGED_AT_ONCE, ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.changes import ChangeFollower
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import (
     CHANGES,

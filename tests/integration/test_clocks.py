@@ -12,7 +12,7 @@ from kafka_dt.cli import main
 from kafka_dt.cli.keys import retire as keys_retire
 from kafka_dt.tokens import GuardedChanges, Keyring, Principal, SecretKey, TokenCache, TokenLimits, TokenManager
 from kafka_dt.zookeeper.connection.operations import Create
-from kafka_dt.zookeeper.stores.changes import ChangePurger, PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import ChangePurger, PurgeLimits
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode
 from tests.integration.zookeeper_nodes import client_of, node_of, now_ms, settings
 from tests.support.tokens.nodes import HOUR, Clock

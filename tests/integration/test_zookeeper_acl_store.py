@@ -26,7 +26,7 @@ from kafka_dt.identity.acls.store import AclConflict, AclStoreUnavailable, Inval
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Create
 from kafka_dt.zookeeper.stores.acls import UNREADABLE, ZooKeeperAclStore
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 from kafka_dt.zookeeper.znodes.acls import AclZnode, ExtendedAclChangeZnode, LiteralAclChangeZnode
 from tests.integration.zookeeper_nodes import client_of, eventually, now_ms, settings
 from tests.support.identity.authorization import acl

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers
 from kafka_dt.zookeeper.znodes.kafka import ConfigChangeZnode, UserZnode
 from kafka_dt_protocol.sasl.scram import ScramMechanism, derive_credential

@@ -19,7 +19,7 @@ from kafka_dt.tokens.errors import StoreUnavailable, TokenLimitExceeded, TokenTo
 from kafka_dt.tokens.principal import Principal
 from kafka_dt.zookeeper.connection.operations import Create, Delete, SetData
 from kafka_dt.zookeeper.errors import NoNode
-from kafka_dt.zookeeper.stores.changes import PurgeLimits
+from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_dt.tokens.store import StoredToken
     from kafka_dt.tokens.token import Token
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-    from kafka_dt.zookeeper.stores.changes import PurgeLimits
+    from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 
 OF_A_STRANGER = [make_digest_acl("stranger", "secret", all=True)]
 """No node can read a znode with this ACL."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.acls.store import AclListener, Entries
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Stat, Znode
-    from kafka_dt.zookeeper.stores.changes import PurgeLimits
+    from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 
 _LOG = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_dt.identity.credentials.scram_changes import Credentials
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation, Znode
-    from kafka_dt.zookeeper.stores.changes import PurgeLimits
+    from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
     from kafka_dt_protocol.sasl.scram import ScramCredential, ScramMechanism
 
 _LOG = logging.getLogger(__name__)

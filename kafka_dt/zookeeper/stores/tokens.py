@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kafka_dt.zookeeper.connection.client import ZooKeeperClient
     from kafka_dt.zookeeper.connection.operations import Operation
     from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
-    from kafka_dt.zookeeper.stores.changes import PurgeLimits
+    from kafka_dt.zookeeper.stores.change_purger import PurgeLimits
 
 _LOG = logging.getLogger(__name__)
 

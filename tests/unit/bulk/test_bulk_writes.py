@@ -23,7 +23,7 @@ from kafka_dt.bulk.writes import (
 from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.operations import Delete, Operation, SetData
 from kafka_dt.zookeeper.errors import MultiFailed, NoNode, RequestTooLarge, VersionMismatch, ZooKeeperRefusal
-from kafka_dt.zookeeper.stores.changes import ChangePurger
+from kafka_dt.zookeeper.stores.change_purger import ChangePurger
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode
 from tests.support.zookeeper.znodes_in_memory import ZnodesInMemory
 
