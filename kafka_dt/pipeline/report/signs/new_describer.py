@@ -1,9 +1,9 @@
-"""A principal describes tokens of others, and never described any.
+"""A principal describes tokens of others, and never described those of others before.
 
 The answer to a describe request has the HMAC of each token, so it is worth more than a stolen token. Monitors describe
 all the time, and so do operators and those who renew tokens. The rule looks at principals that have worked here for
-`describe_history` without describing: the first answers, in a day, that have more tokens than the principal owns or
-asked for are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes
+`describe_history` without that: the first answers, in a day, that have more tokens than the principal owns or asked for
+are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes
 them.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
@@ -72,7 +72,7 @@ class DescriberThresholds:
 
 def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     """Find principals that begin to describe tokens of others; one finding a principal."""
-    described = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED))
+    described = _of_others(seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)), seen.lives)
     since = described.groupBy("principal").agg(F.min("first_seen").alias("since"))
     history = F.lit(thresholds.describe_history)
     new = (
@@ -94,15 +94,25 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
             *first_and_last(),
             F.sum("deeds").alias("events"),
             F.max("described").alias("described"),
+            F.max("own").alias("own"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "of_address").alias("address"),
         )
     )
-    own = _own_tokens(seen.lives, answers)
-    of_others = answers.join(own, "principal", "left").where(F.col("described") > F.coalesce("own", F.lit(0)))
-    changed = _changed(seen, thresholds).join(of_others, "principal", "left_anti")
-    return _findings(of_others.unionByName(changed, allowMissingColumns=True))
+    changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
+    return _findings(answers.unionByName(changed, allowMissingColumns=True))
+
+
+def _of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
+    """Keep the answers with more tokens than the principal owned or had asked for on that day (`own`)."""
+    days = answers.groupBy("principal", "date").agg(*first_and_last())
+    whose = F.explode(F.array_distinct(F.array("owner", "requester")))
+    tokens = lives.select(whose.alias("principal"), "created_at", known_end().alias("end"))
+    in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(_PURGED) > F.col("first_seen"))
+    own = days.join(tokens, "principal").where(in_answers).groupBy("principal", "date").agg(F.count("*").alias("own"))
+    with_own = answers.join(own, ["principal", "date"], "left").fillna(0, ["own"])
+    return with_own.where(F.col("described") > F.col("own"))
 
 
 def _administrators(seen: Observed) -> DataFrame:
@@ -154,19 +164,6 @@ def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     )
 
 
-def _own_tokens(lives: DataFrame, answers: DataFrame) -> DataFrame:
-    """Count the tokens of each new describer that its answers may have had: its own, and those that it asked for."""
-    whose = F.explode(F.array_distinct(F.array("owner", "requester")))
-    tokens = lives.select(whose.alias("principal"), "created_at", known_end().alias("end"))
-    in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(_PURGED) > F.col("since"))
-    return (
-        tokens.join(answers.select("principal", "since", "last_seen"), "principal")
-        .where(in_answers)
-        .groupBy("principal")
-        .agg(F.count("*").alias("own"))
-    )
-
-
 def _findings(answers: DataFrame) -> DataFrame:
     rows = answers.withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     return finding_rows(
@@ -177,7 +174,7 @@ def _findings(answers: DataFrame) -> DataFrame:
             ("what is unusual", F.col("case")),
             ("tokens in an answer", F.col("described")),
             ("the most in an answer before", F.col("described_before")),
-            ("its own tokens", F.when(F.col("case").isNull(), F.coalesce("own", F.lit(0)))),
+            ("its own tokens", F.col("own")),
             ("requests", F.col("events")),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
