@@ -224,7 +224,7 @@ def keyless(zookeeper_address: str, tmp_path_factory: pytest.TempPathFactory) ->
 async def test_without_a_secret_key_every_request_about_tokens_is_refused(keyless: Node) -> None:
     async with keyless.client() as client:
         await _all_refused(client, TokensDisabled)
-    assert "delegation.token.secret.key is not set" in keyless.log()
+    assert "delegation.token.secret.key: it is not set" in keyless.log()
 
 
 async def test_without_the_right_a_token_for_another_is_refused(keyless: Node) -> None:

@@ -24,7 +24,7 @@ from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.identity.mechanisms import mechanisms_of
-from kafka_dt.tls import read_identity
+from kafka_dt.tls import TlsError, read_identity
 from kafka_dt.tokens import USER_TYPE, SecretKey
 from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
@@ -125,7 +125,10 @@ def _of_metrics(settings: Settings, now_ms: int) -> Iterator[Finding]:
 
 def _certificate(whose: str, tls: Mapping[str, str], key: Callable[[str], str], now_ms: int) -> Iterator[Finding]:
     """Look when a certificate ends; tls: Kafka's `ssl.*` settings by name, key: gives the full key of one of them."""
-    entry = read_identity(tls)
+    try:
+        entry = read_identity(tls)
+    except TlsError:
+        return  # the start is refused, with the reason
     if entry is None:
         return
     now = datetime.fromtimestamp(now_ms / 1000, UTC)

@@ -44,3 +44,16 @@ def test_a_node_warns_in_the_words_of_check(caplog: pytest.LogCaptureFixture) ->
     report(loaded, NOW_MS)
     assert caplog.messages == [f"{each.setting}: {each.problem}" for each in dangers(loaded, NOW_MS)]
     assert any("OPEN is open" in message for message in caplog.messages)
+
+
+def test_a_certificate_that_cannot_be_read_is_left_to_the_start() -> None:
+    loaded = from_properties(
+        {
+            "listeners": "SASL_SSL://127.0.0.1:1",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "ssl.keystore.location": "/nowhere.pem",
+            "ssl.keystore.type": "PEM",
+            "delegation.token.secret.key": "k" * 32,
+        }
+    )
+    report(loaded, NOW_MS)
