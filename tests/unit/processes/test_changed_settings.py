@@ -10,7 +10,7 @@ import pytest
 
 from kafka_dt.processes import guard
 from kafka_dt.processes.changing import NotChanged
-from tests.unit.processes.test_supervisor import Node, running, until
+from tests.unit.processes.running_node import Node, running, until
 
 NEW = {"super.users": "User:ops"}
 

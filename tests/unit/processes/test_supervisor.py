@@ -3,105 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kafka_dt.config import ConfigError, Endpoint
-from kafka_dt.metrics import MetricsMemory, WorkerPhase
+from kafka_dt.metrics import WorkerPhase
 from kafka_dt.processes import guard
 from kafka_dt.processes.heartbeats import Watch
 from kafka_dt.processes.service_manager import ServiceManager
-from kafka_dt.processes.supervisor import Companion, Supervisor, WorkerFailed
-from kafka_dt.processes.template import TEMPLATE_NAME
-from tests.support.nodes.node import children, command_lines, process_name
+from kafka_dt.processes.supervisor import WorkerFailed
+from tests.support.nodes.node import children, command_lines
 from tests.support.processes.limits import files_to_spare
 from tests.support.processes.process import freeze
-from tests.support.processes.waiting import eventually
-from tests.unit.processes import worker_script
-
-TIMEOUT_S = 30
-ENDPOINTS = (Endpoint("PLAINTEXT", "127.0.0.1", 0), Endpoint("SASL", "127.0.0.1", 0))
-
-
-class Node:
-    """A supervisor and what its workers left behind."""
-
-    def __init__(self, folder: Path, count: int = 2, timeout_s: float = 2 * TIMEOUT_S, **brief: Any) -> None:
-        self.folder = folder
-        self.ports: dict[str, int] = {}
-        self.ready = asyncio.Event()
-        self.supervisor = Supervisor(
-            command=[sys.executable, worker_script.__file__],
-            brief={"folder": str(folder), "secret": "the secret", **brief},
-            endpoints=ENDPOINTS,
-            count=count,
-            modules=[],
-            shared=[],
-            on_ready=self._on_ready,
-            timeout_s=timeout_s,
-            grace_s=TIMEOUT_S,
-            metrics=MetricsMemory.alone(count),
-        )
-
-    def pids(self, number: int | None = None) -> list[int]:
-        """Give the processes that were started, for one worker or for all."""
-        started = self.folder.glob("[0-9]*.*" if number is None else f"{number}.*")
-        return [int(path.suffix[1:]) for path in started]
-
-    def briefs(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_text()) for path in self.folder.glob("[0-9]*.*")]
-
-    def drained(self) -> set[int]:
-        return {int(path.suffix[1:]) for path in self.folder.glob("drained.*")}
-
-    def _on_ready(self, ports: Any) -> None:
-        assert not self.ready.is_set(), "announced twice"
-        self.ports = dict(ports)
-        self.ready.set()
-
-
-@asynccontextmanager
-async def running(node: Node) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(node.supervisor.run())
-    readiness = asyncio.create_task(node.ready.wait())
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            await asyncio.wait([task, readiness], return_when=asyncio.FIRST_COMPLETED)
-            yield task
-    finally:
-        readiness.cancel()
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110 - files and processes send no events
-            await asyncio.sleep(0.01)
-
-
-def seen_by_others(pid: int) -> bytes:
-    return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
-
-
-def alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
+from tests.unit.processes.running_node import TIMEOUT_S, Node, alive, running, seen_by_others, template_of, until
 
 
 async def test_all_workers_serve_the_same_ports_before_the_node_is_ready(tmp_path: Path) -> None:
@@ -173,69 +92,6 @@ async def test_a_worker_program_that_does_not_run_is_an_error(tmp_path: Path) ->
     node.supervisor.command = [sys.executable, "-c", "raise SystemExit(7)"]
     with pytest.raises(WorkerFailed, match=r"^the template of the workers ended with status 7$"):
         await node.supervisor.run()
-
-
-async def test_a_port_that_somebody_listens_on_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        node = Node(tmp_path)
-        node.supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", taken.getsockname()[1])]
-        with pytest.raises(ConfigError, match=r"listeners.*PLAINTEXT://127\.0\.0\.1.*in use"):
-            await node.supervisor.run()
-    assert node.pids() == []
-
-
-async def test_a_port_of_another_node_is_not_shared_with_it(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        node = Node(tmp_path)
-        node.supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", other.getsockname()[1])]
-        with pytest.raises(ConfigError, match="in use"):
-            await node.supervisor.run()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a port on which no process listens yet")
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("", "127.0.0.1"), ("127.0.0.1", "")],
-)
-async def test_a_node_does_not_share_a_port_with_one_whose_workers_do_not_listen_yet(
-    tmp_path: Path, first: str, second: str
-) -> None:
-    node, other = Node(tmp_path), Node(tmp_path / "other")
-    node.supervisor.endpoints = [Endpoint("PLAINTEXT", first, 0)]
-    async with running(node):
-        free = Endpoint("FREE", "127.0.0.1", 0)
-        other.supervisor.endpoints = [free, Endpoint("PLAINTEXT", second, node.ports["PLAINTEXT"])]
-        with pytest.raises(ConfigError, match=r"listeners: PLAINTEXT://.* is in use: (another node|Address already)"):
-            await other.supervisor.run()
-    assert not (tmp_path / "other").exists()
-
-
-async def test_nodes_may_have_the_same_port_on_different_addresses_and_one_after_the_other(tmp_path: Path) -> None:
-    nodes = [Node(tmp_path, count=1) for _ in range(3)]
-    nodes[0].supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.1", 0)]
-    async with running(nodes[0]):
-        port = nodes[0].ports["PLAINTEXT"]
-        nodes[1].supervisor.endpoints = [Endpoint("PLAINTEXT", "127.0.0.2", port)]
-        async with running(nodes[1]):
-            assert nodes[1].ready.is_set()
-    nodes[2].supervisor.endpoints = [Endpoint("PLAINTEXT", "", port)]
-    async with running(nodes[2]):
-        assert nodes[2].ready.is_set()
-
-
-async def test_the_ports_stay_taken_while_no_worker_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 60)
-    node = Node(tmp_path, count=1)
-    async with running(node):
-        os.kill(node.pids()[0], signal.SIGKILL)
-        await until(lambda: not alive(node.pids()[0]))
-        with socket.socket() as thief, pytest.raises(OSError, match="in use"):
-            thief.bind(("127.0.0.1", node.ports["PLAINTEXT"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -336,11 +192,6 @@ async def test_a_worker_that_beats_is_not_replaced(tmp_path: Path) -> None:
         assert len(node.pids()) == 1
 
 
-def template_of(supervisor: int) -> int:
-    (template,) = (pid for pid in children(supervisor) if process_name(pid) == TEMPLATE_NAME)
-    return template
-
-
 async def test_workers_go_on_when_their_template_is_killed_and_a_new_one_forks_their_successors(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,71 +265,6 @@ async def test_no_process_is_left_when_the_supervisor_ends(tmp_path: Path) -> No
     assert of_this_process() <= of_other_tests
 
 
-COMPANION = 9
-"""The number of the companion in the names of its files."""
-
-
-def with_companion(node: Node, endpoint: Endpoint = Endpoint("http", "127.0.0.1", 0)) -> Node:  # noqa: B008 - immutable
-    brief = {"folder": str(node.folder), "number": COMPANION}
-    node.supervisor.companion = Companion("The companion", "its.setting", endpoint, brief)
-    return node
-
-
-async def test_a_companion_is_told_its_port_and_nothing_of_the_workers_brief(tmp_path: Path) -> None:
-    node = with_companion(Node(tmp_path))
-    async with running(node):
-        (companion,) = (brief for brief in node.briefs() if brief["number"] == COMPANION)
-        assert companion["ports"] == node.ports
-        assert set(node.ports) == {"PLAINTEXT", "SASL", "http"}
-        assert "secret" not in companion
-
-
-async def test_a_companion_that_dies_is_replaced_and_the_workers_go_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
-    node = with_companion(Node(tmp_path))
-    async with running(node) as task:
-        (companion,), others = node.pids(COMPANION), (node.pids(0), node.pids(1))
-        os.kill(companion, signal.SIGKILL)
-        await until(lambda: len(node.pids(COMPANION)) == 2)
-        assert (node.pids(0), node.pids(1)) == others
-        assert not task.done()
-        assert "The companion: it ended with status -9; it is replaced" in caplog.text
-        assert not any(node.supervisor.metrics.totals()), "it is no worker"
-
-
-async def test_a_companion_ends_after_the_workers(tmp_path: Path) -> None:
-    node = with_companion(Node(tmp_path, stubborn=True))
-    node.supervisor.grace_s = 0.5
-    async with running(node) as task:
-        (companion,) = node.pids(COMPANION)
-        serving = [*node.pids(0), *node.pids(1)]
-        node.supervisor._stop_at(signal.SIGTERM)
-        while any(alive(pid) for pid in serving):
-            assert alive(companion)
-            await asyncio.sleep(0.01)
-        await task
-    assert node.drained() == {companion}
-
-
-async def test_a_companion_that_cannot_start_is_an_error_like_a_worker(tmp_path: Path) -> None:
-    node = with_companion(Node(tmp_path))
-    assert node.supervisor.companion is not None
-    brief = {**node.supervisor.companion.brief, "refuse": "there is no key store"}
-    node.supervisor.companion = replace(node.supervisor.companion, brief=brief)
-    with pytest.raises(WorkerFailed, match=r"^there is no key store$"):
-        await node.supervisor.run()
-
-
-async def test_the_port_of_a_companion_is_claimed_by_the_name_of_its_setting(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        node = with_companion(Node(tmp_path), Endpoint("http", "127.0.0.1", taken.getsockname()[1]))
-        with pytest.raises(ConfigError, match=r"^its\.setting: http://127\.0\.0\.1:\d+ is in use"):
-            await node.supervisor.run()
-    assert node.pids() == []
-
-
 async def test_the_supervisor_writes_down_what_the_workers_are_doing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,87 +302,6 @@ async def test_a_second_signal_stops_the_workers_at_once(tmp_path: Path) -> None
         node.supervisor._stop_at(signal.SIGTERM)
         await task
     assert node.drained() == set(node.pids())
-
-
-_SUPERVISOR = """
-import asyncio, sys
-from kafka_dt.config import Endpoint
-from kafka_dt.metrics import MetricsMemory
-from kafka_dt.processes.heartbeats import Watch
-from kafka_dt.processes.supervisor import Supervisor
-grace_s = float(sys.argv[3])
-brief = {"folder": sys.argv[2]}
-ready = lambda ports: print("up", flush=True)
-command, memory = [sys.executable, sys.argv[1]], MetricsMemory.alone(2)
-node = Supervisor(command, brief, [Endpoint("A", "127.0.0.1", 0)], 2, [], [], ready, 60, grace_s, memory)
-asyncio.run(node.run())
-"""
-
-
-@contextmanager
-def supervisor_process(folder: Path, grace_s: float) -> Iterator[subprocess.Popen[bytes]]:
-    """A supervisor in a process of its own, whose two workers serve."""
-    command = [sys.executable, "-c", _SUPERVISOR, worker_script.__file__, str(folder), str(grace_s)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as supervisor:
-        assert supervisor.stdout is not None
-        assert supervisor.stdout.readline() == b"up\n"
-        yield supervisor
-        supervisor.kill()
-
-
-def pids_in(folder: Path, number: str = "[01]") -> list[int]:
-    return [int(path.suffix[1:]) for path in folder.glob(f"{number}.*")]
-
-
-def test_workers_drain_when_their_supervisor_is_killed(tmp_path: Path) -> None:
-    with supervisor_process(tmp_path, TIMEOUT_S) as supervisor:
-        pids = pids_in(tmp_path)
-        assert len(pids) == 2
-        supervisor.kill()
-    eventually(lambda: not any(alive(pid) for pid in pids), TIMEOUT_S)
-    assert {int(path.suffix[1:]) for path in tmp_path.glob("drained.*")} == set(pids)
-
-
-def test_a_worker_that_stands_still_ends_as_well_when_its_supervisor_is_killed(tmp_path: Path) -> None:
-    with supervisor_process(tmp_path, 0.5) as supervisor:
-        (still,) = pids_in(tmp_path, "0")
-        freeze(still)
-        supervisor.kill()
-        eventually(lambda: not alive(still), TIMEOUT_S)
-
-
-@pytest.mark.parametrize("stands_still", [False, True])
-def test_the_template_ends_when_the_supervisor_is_killed(tmp_path: Path, stands_still: bool) -> None:
-    with supervisor_process(tmp_path, 0.5) as supervisor:
-        template = template_of(supervisor.pid)
-        if stands_still:
-            freeze(template)
-        supervisor.kill()
-        eventually(lambda: not alive(template), TIMEOUT_S)
-
-
-def guard_of(supervisor: int, folder: Path) -> int | None:
-    """The guard of a supervisor, once it guards both workers and their template; None until then."""
-    for pid in set(children(supervisor)) - set(pids_in(folder)):
-        with suppress(OSError):
-            links = [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
-            if len([link for link in links if link.name == "anon_inode:[pidfd]"]) == 3:
-                return pid
-    return None
-
-
-def test_a_guard_that_is_killed_is_replaced_by_one_that_guards_the_same_workers(tmp_path: Path) -> None:
-    with supervisor_process(tmp_path, 0.5) as supervisor:
-        (still,) = pids_in(tmp_path, "0")
-        for _ in range(2):
-            eventually(lambda: guard_of(supervisor.pid, tmp_path) is not None, TIMEOUT_S)
-            guard = guard_of(supervisor.pid, tmp_path)
-            assert guard is not None
-            os.kill(guard, signal.SIGKILL)
-            eventually(lambda: guard_of(supervisor.pid, tmp_path) not in (None, guard), TIMEOUT_S)  # noqa: B023
-        freeze(still)
-        supervisor.kill()
-        eventually(lambda: not alive(still), TIMEOUT_S)
 
 
 async def test_the_log_says_that_the_guard_has_ended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
