@@ -13,7 +13,6 @@ cases:
   nor asked for it renews it `kept_renewals` times. Of the owner's tokens before, `kept_tokens` or more in
   `kept_history`, hardly any (`kept_share`) was ever renewed. A service that renews tokens of `kept_owners` other owners
   as often, from the same zone, is quiet: there a job takes longer. The severity is medium.
-
 - *kept without use*: the same of a token that its job has used for the last time, if another principal than the owner
   renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 

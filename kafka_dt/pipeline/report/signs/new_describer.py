@@ -3,8 +3,7 @@
 The answer to a describe request has the HMAC of each token, so it is worth more than a stolen token. Monitors describe
 all the time, and so do operators and those who renew tokens. The rule looks at principals that have worked here for
 `describe_history` without that: the first answers, in a day, that have more tokens than the principal owns or asked for
-are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes
-them.
+are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes them.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
@@ -47,7 +46,9 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
@@ -86,19 +87,9 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     )
     first_day = F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
     answers = (
-        described.join(new, "principal")
-        .where(first_day)
-        .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
+        _with_addresses(described.join(new, "principal").where(first_day))
         .groupBy("principal", "since", "known_since")
-        .agg(
-            *first_and_last(),
-            F.sum("deeds").alias("events"),
-            F.max("described").alias("described"),
-            F.max("own").alias("own"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            with_most("address", "of_address").alias("address"),
-        )
+        .agg(*_told(), F.max("own").alias("own"))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
     return _findings(answers.unionByName(changed, allowMissingColumns=True))
@@ -148,20 +139,29 @@ def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     answers = acts.where(ok(EventType.TOKENS_DESCRIBED)).join(before, ["principal", "software"])
     where_and_when = F.when(elsewhere, F.lit("in a new zone")).otherwise(F.lit("at a new hour"))
     return (
-        answers.where((F.col("described") > F.col("described_before")) & (odd_hour | elsewhere))
-        .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
+        _with_addresses(answers.where((F.col("described") > F.col("described_before")) & (odd_hour | elsewhere)))
         .groupBy("principal", "known_since")
         .agg(
-            *first_and_last(),
-            F.sum("deeds").alias("events"),
-            F.max("described").alias("described"),
+            *_told(),
             F.max("described_before").alias("described_before"),
             F.concat(F.lit("another library, "), F.min(where_and_when)).alias("case"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            with_most("address", "of_address").alias("address"),
         )
     )
+
+
+def _with_addresses(answers: DataFrame) -> DataFrame:
+    """Add how many requests a principal made from the address of an answer."""
+    return answers.withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
+
+
+def _told() -> Iterator[Column]:
+    """Aggregate what every finding tells of a principal's answers."""
+    yield from first_and_last()
+    yield F.sum("deeds").alias("events")
+    yield F.max("described").alias("described")
+    yield F.slice(distinct("address"), 1, SHOWN).alias("addresses")
+    yield F.slice(distinct("software"), 1, SHOWN).alias("clients")
+    yield with_most("address", "of_address").alias("address")
 
 
 def _findings(answers: DataFrame) -> DataFrame:

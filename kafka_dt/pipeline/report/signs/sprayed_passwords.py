@@ -3,8 +3,8 @@
 A thief with a list of names tries a few passwords for each, so that no name stands out. The rule counts the principals
 for which a login is refused in a day, over all addresses from which no client had logged in before. It counts only
 principals that exist, each tried `spray_repeats` times at the most: a program with an old password tries it again and
-again. A principal that logs in from the same address, before or later,
-made a typing error. `sprayed` principals in a day are a sign.
+again. A principal that logs in from the same address, before or later, made a typing error. `sprayed` principals in a
+day are a sign.
 
 They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
 the same time, with all that other addresses try with it then. The principals of all other addresses are counted

@@ -8,7 +8,6 @@ the first day (`login_first_day`) of each in a new place. The cases:
 - *away from its only network*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
   comes to another one in which no other principal was, while its work goes on. A client that is like the usual one is
   no excuse: who has the password may know the program, too.
-
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first

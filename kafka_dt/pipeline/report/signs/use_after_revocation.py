@@ -16,9 +16,8 @@ clients need to hear of the end (`clock_skew`), and in one of these cases:
 
 Jobs try a token again that has ended by its age. So a refused login with one is a sign only `aged` later, in a zone in
 which no principal ever logs in, of an owner that is known: *long after its end, where no principal logs in*. The client
-has an old copy. A token that was to end at a later time,
-and that was renewed before then, is not revoked. An owner without a login before the end is not known, so its tokens
-are left out as well.
+has an old copy. A token that was to end at a later time, and that was renewed before then, is not revoked. An owner
+without a login before the end is not known, so its tokens are left out as well.
 
 Not seen: a thief in a zone of the owner, if the zone is large or if the owner was on the machine as well; a thief that
 used another token of the owner in the same place; one that notices the end of the token and stops trying; and one whose
