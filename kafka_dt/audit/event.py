@@ -131,7 +131,10 @@ class AuditEvent:
     count: int | None = _fact(
         "How many tokens the answer described; or how many entries of the request were refused, if several were."
     )
-    acl: str | None = _fact("The ACL that was created or deleted, as text; or the first one that was refused.")
+    acl: str | None = _fact(
+        "The ACL that was created or deleted, as text, such as "
+        "`ALLOW Read of LITERAL Topic:'orders' to User:alice from *`; or the first one that was refused."
+    )
     user: str | None = _fact(
         "The SCRAM user whose credentials were changed; or the first one whose change was refused."
     )

@@ -11,7 +11,7 @@
 | `date`, `type`, `outcome`, `reason` | the day in UTC, and the request as the events say it |
 | `principal`, `mechanism`, `address` | of the client; for a refused login the claimed principal |
 | `token_id`, `owner`, `requester` | the token that it was about, if it was about one |
-| `acl`, `software` | that was created or deleted; the library of the client |
+| `acl`, `user`, `software` | that was changed; the SCRAM user that was changed; the library of the client |
 | `first_seen`, `last_seen`, `deeds` | when, and how often |
 | `described` | the largest number of tokens in an answer |
 
@@ -34,11 +34,13 @@ from kafka_dt.pipeline.report.expressions import UNKNOWN, first_and_last, login_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
+"""Changes of users and rights."""
 _SETTLING: Final = timedelta(days=3)
 """In so many days most addresses of a company have logged in once."""
 _DEED: Final = (
     *("date", "type", "outcome", "reason", "principal", "mechanism", "address"),
-    *("token_id", "owner", "requester", "acl", "software"),
+    *("token_id", "owner", "requester", "acl", "user", "software"),
 )
 
 

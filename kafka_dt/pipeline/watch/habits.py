@@ -22,6 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION
 from kafka_dt.pipeline.report.expressions import (
     EPOCH,
     TOKEN_EVENTS,
@@ -57,7 +58,6 @@ CROWD: Final = 4
 """So many principals of an address are worth noting: cases ask who shares an address."""
 NETWORKS, PROGRAMS, CLIENTS = "networks", "programs", "clients"
 """What is known of an owner: the fields of `Owner`."""
-_ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class _Made:
         first = row["first_seen"]
         self.since = first if self.since is None else min(self.since, first)
         self.describes |= kind is EventType.TOKENS_DESCRIBED
-        self.administers |= kind in _ADMINISTRATION or (kind in TOKEN_CHANGES and owner != principal)
+        self.administers |= kind in ADMINISTRATION or (kind in TOKEN_CHANGES and owner != principal)
         if kind is EventType.LOGIN and row["mechanism"] is not None:
             self.mechanisms[row["mechanism"]] = min(self.mechanisms.get(row["mechanism"], first), first)
         if kind is EventType.TOKEN_CREATED and owner != principal:

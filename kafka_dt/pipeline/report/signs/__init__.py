@@ -30,6 +30,7 @@ from kafka_dt.pipeline.report.signs.refused_changes import REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sign import Observed, Sign, Signs, look_for
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
+from kafka_dt.pipeline.report.signs.strange_administration import STRANGE_ADMINISTRATION
 from kafka_dt.pipeline.report.signs.strange_login import STRANGE_LOGIN
 from kafka_dt.pipeline.report.signs.two_places import TWO_PLACES
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
@@ -52,6 +53,7 @@ SIGNS: Final[Signs] = (
     NEW_DESCRIBER,
     NEW_MECHANISM,
     STRANGE_LOGIN,
+    STRANGE_ADMINISTRATION,
     REFUSED_CHANGES,
     SPRAYED_PASSWORDS,
     ENDED_FOR_MANY,

@@ -30,7 +30,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 _NEAR: Final = (23, 0, 1)
 """An hour before, the hour, and one after it, of a day."""
 _PURGED: Final = timedelta(days=1)
@@ -109,7 +108,7 @@ def _of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
 def _administrators(seen: Observed) -> DataFrame:
     """Tell since when principals change rights, users or tokens of others, or may renew some."""
     of_other = of_type(*_TOKEN_CHANGES) & (F.col("principal") != F.col("owner"))
-    acting = seen.deeds.where(ok(*_ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal", "first_seen")
+    acting = seen.deeds.where(ok(*ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal", "first_seen")
     may_renew = seen.lives.select(F.explode("renewers").alias("principal"), F.col("created_at").alias("first_seen"))
     return acting.unionByName(may_renew).groupBy("principal").agg(F.min("first_seen").alias("administrates_since"))
 
