@@ -14,6 +14,7 @@
 | `acl`, `user`, `software` | that was changed; the SCRAM user that was changed; the library of the client |
 | `first_seen`, `last_seen`, `deeds` | when, and how often |
 | `described` | the largest number of tokens in an answer |
+| `expiry` | the earliest expiry that these requests gave the token |
 
 Successful logins by token are not in it: `lives.logins_by_place` counts them. Without them few events are left, so the
 signs read these rows again and again, and the events only once.
@@ -56,6 +57,7 @@ def deeds_by_day(events: DataFrame) -> DataFrame:
             *first_and_last("time", "time"),
             F.count("*").alias("deeds"),
             F.max("count").alias("described"),
+            F.min("expiry_time").alias("expiry"),
         )
     )
 

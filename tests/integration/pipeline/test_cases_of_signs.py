@@ -5,7 +5,7 @@ find in it, as kind, severity and, where a sign has several cases, the first fac
 of the findings; `says` how texts of its evidence begin. Each further line is an event, or several (`to`, `every`: in
 hours; `{n}` in a text is the number of the event). An event has the fields of `docs/audit.md`, and three more: `at`, in
 days since the story begins; `by`, the id of the token with which the client logs in; `lives`, how many hours a token
-lives.
+lives after the event, which makes it, renews it or shortens its life.
 
 All stories are in one table, so that one run of Spark is enough. Each has its own month, its own names and its own
 networks: `#` in a text is its number. The stories marked `cold` are in the first month, with nothing before them.
@@ -110,13 +110,14 @@ def _tell(story: Story, begin: datetime, event: dict[str, Any], tokens: dict[str
         fields |= {**token, "principal": token["owner"], "token_id": used, "session_token_id": used, "by_token": True}
     if "token_id" in event and event["token_id"] in tokens:
         fields |= tokens[event["token_id"]]
-    if kind is EventType.TOKEN_RENEWED and reason is None:
-        fields["expiry_time"] = int((at + timedelta(hours=24)).timestamp() * 1000)
+    hours = event.pop("lives", None if kind is EventType.TOKEN_EXPIRED else 24)
+    end_ms = None if hours is None else int((at + timedelta(hours=hours)).timestamp() * 1000)
+    if kind in {EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED} and reason is None:
+        fields["expiry_time"] = end_ms
     if kind is EventType.TOKEN_CREATED and reason is None:
         event.setdefault("owner", event["principal"])
         event.setdefault("requester", event["principal"])
         tokens[event["token_id"]] = {"owner": event["owner"], "requester": event["requester"]}
-        end_ms = int((at + timedelta(hours=event.pop("lives", 24))).timestamp() * 1000)
         fields |= {"issue_time": int(at.timestamp() * 1000), "expiry_time": end_ms, "max_time": end_ms}
     address = event.pop("address", "10.0.0.1")
     story.tell(kind, at, reason, address, **{**fields, **event})

@@ -1,19 +1,37 @@
-"""A principal ends the tokens of many owners that are not its own.
+"""A principal ends the tokens of others: those of many owners, from a place that is new to it, or with another tool.
 
-An owner ends its tokens, and a scheduler those that it asked for. An operator ends one now and then. A principal that
-ends tokens of `ended_owners` owners in a day, and of `ended_factor` times more owners than on any day before, stops the
-work of all of them.
+An owner ends its tokens, a scheduler those that it asked for, and an operator one now and then. A token that is given
+an expiry earlier than it had is ended, too; a renewal ends it if nothing but `ended_soon` is left. The cases:
+
+- *of many owners*: a principal that did not ask for the tokens ends those of `ended_owners` owners in a day, and of
+  `ended_factor` times more owners than on any day before. It stops the work of all of them.
+- *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
+  and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
+  owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
+  ones that it asked for.
+- *with another library*: a principal ends, within `ended_within`, tokens of `ended_owners` owners for which it had
+  asked, with a library that it never used for anything. It is `ended_factor` times more owners than in any hour before,
+  and most of the tokens had `ended_early` left.
+
+The severity is high if both place and library are new.
 
 It is quiet for some hours before and after a change of the secret keys (`rotation`): an operator who rotates the key
 ends the tokens that the old one made. It is quiet, too, in the first days of a company in the table
-(`ending_history`): nothing is known of what is usual.
+(`ending_history`): nothing is known of what is usual. A new place is quiet
+
+- if `ended_colleagues` others were there before, who were in a place of the principal as well: an office has a VPN;
+- if as many others moved there on the same day, or the principal stays there and leaves its other places: a move;
+- if a principal that ends its requests makes new ones there, and none elsewhere meanwhile: its standby took over;
+- if it is not the first such place: the principal travels.
+
+And a new library is quiet if the principal asks for tokens with it within a day: an upgrade.
 
 Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal; a
-thief that ends few tokens a day, or ends them around a rotation; and tokens that a scheduler ends, which it asked
-for.
+thief that ends few tokens a day in a place of the principal, or ends them around a rotation; and one that ends a
+scheduler's tokens as the scheduler does, from its network and with its library.
 """
 
-# The work is on ends of tokens by others than owner and requester; each window is over one principal's days.
+# The work is on ends of tokens by others than the owner, and on what those that end some did and where.
 
 from __future__ import annotations
 
@@ -25,8 +43,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, ok, some, with_most
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    hour_number,
+    of_type,
+    ok,
+    some,
+    went_well,
+    with_most,
+)
+from kafka_dt.pipeline.report.peers import SETTLED
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -34,15 +63,34 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+MANY: Final = "tokens of many owners"
+NEW_PLACE: Final = "from a place that is new to it"
+NEW_LIBRARY: Final = "with another library"
+_FIRST_DAY: Final = timedelta(days=1)
+"""What goes on for longer in a new place, or with a new library, is known by then."""
+_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+
 
 @dataclass(frozen=True, slots=True)
 class EndedForManyThresholds:
-    """How many owners are no tidying up."""
+    """How many ends are no tidying up."""
 
     ended_owners: int = threshold(5, "Owners whose tokens one principal ends in a day")
     """An operator who tidies up looks at each owner."""
     ended_factor: float = threshold(2.0, "... and times its largest day before")
     """An operator who tidies up every week has such days."""
+    ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
+    """Who is called on a journey ends a token, and once more the one that came in its place."""
+    ended_few_owners: int = threshold(2, "... or owners of tokens")
+    """A call is about one job."""
+    ended_colleagues: int = threshold(2, "Others that make a new place an ordinary one")
+    """One may be a program that runs everywhere."""
+    ended_within: timedelta = threshold(timedelta(hours=1), "Time in which tokens are ended by another library")
+    """Jobs end when they are done, and not all at once."""
+    ended_early: timedelta = threshold(timedelta(hours=1), "Life that was left to most tokens ended by another library")
+    """A tool that tidies up ends what is nearly over."""
+    ended_soon: timedelta = threshold(timedelta(hours=1), "Life that a renewal leaves to a token that it ends")
+    """Nodes renew for a day, unless they are told otherwise."""
     rotation: timedelta = threshold(timedelta(hours=10), "Time around a change of keys in which tokens are ended")
     """An operator does all of a rotation on a working day."""
     ending_history: timedelta = threshold(timedelta(days=3), "Days that show what is usual")
@@ -50,24 +98,49 @@ class EndedForManyThresholds:
 
 
 def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Find principals that end tokens of many owners in a day; one finding for each principal and day."""
-    by_other = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
-    ends = _without_rotations(seen.deeds.where(ok(EventType.TOKEN_EXPIRED) & by_other), seen.deeds, thresholds)
-    days = ends.groupBy("principal", "date").agg(
-        *first_and_last(),
-        F.sum("deeds").alias("events"),
-        F.count_distinct("owner").alias("owners"),
-        F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
-        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        with_most("address", "last_seen").alias("address"),
-    )
-    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
-    usual = F.coalesce(F.max("owners").over(before), F.lit(0))
-    many = (F.col("owners") >= thresholds.ended_owners) & (F.col("owners") >= F.col("usual") * thresholds.ended_factor)
+    """Find principals that end tokens of others unlike before; one finding for each principal and day."""
+    all_ends = _without_rotations(_ends_of_others(seen.deeds, thresholds), seen.deeds, thresholds)
     began = seen.deeds.agg((F.min("first_seen") + F.lit(thresholds.ending_history)).alias("settled"))
-    found = days.withColumn("usual", usual).where(many)
-    return _findings(found.crossJoin(F.broadcast(began)).where(F.col("settled") < F.col("first_seen")))
+    ends = seen.work("ends", seen.zones.of(all_ends.crossJoin(F.broadcast(began))))
+    acts = seen.work("acts", _acts(seen, ends))
+    libraries = acts.groupBy("principal", "software").agg(F.min("first_seen").alias("library_since"))
+    known = acts.groupBy("principal").agg(F.min("first_seen").alias("known_since"))
+    with_habits = ends.join(libraries, ["principal", "software"]).join(known, "principal")
+    is_known = F.col("library_since") >= F.col("known_since") + F.lit(thresholds.ending_history)
+    is_first = F.col("first_seen") < F.col("library_since") + F.lit(_FIRST_DAY)
+    told = with_habits.withColumn("new_library", is_known & is_first)
+    places = _in_new_places(told, _new_places(seen, acts, thresholds), thresholds)
+    cases = (
+        told.join(_of_many_owners(ends, thresholds), ["principal", "date"], "left")
+        .join(places, ["principal", "zone", "wide"], "left")
+        .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
+    )
+    in_place = F.col("place_since").isNotNull() & (F.col("first_seen") < F.col("place_since") + F.lit(_FIRST_DAY))
+    case = F.array_compact(
+        F.array(
+            F.when(F.col("usual").isNotNull() & ~F.col("asked"), F.lit(MANY)),
+            F.when(in_place, F.lit(NEW_PLACE)),
+            F.when(F.col("new_library") & F.col("asked") & F.col("most").isNotNull(), F.lit(NEW_LIBRARY)),
+        )
+    )
+    is_late = F.col("settled") < F.col("first_seen")
+    return _findings(cases.withColumns({"case": case, "in_place": in_place}).where((F.size("case") > 0) & is_late))
+
+
+def _ends_of_others(deeds: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the requests of others than the owner that ended a token earlier than it would have.
+
+    They have the expiry that it had (`expiry_before`), and tell whether the principal `asked` for the token.
+    """
+    earlier = Window.partitionBy("token_id").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
+    changes = deeds.where(ok(*_CHANGES)).withColumn("expiry_before", F.last("expiry", ignorenulls=True).over(earlier))
+    soon, before = F.lit(thresholds.ended_soon), F.col("expiry_before")
+    is_end = of_type(EventType.TOKEN_EXPIRED) & F.coalesce(F.col("expiry") < before, F.lit(True))
+    leaves_little = (F.col("expiry") <= F.col("last_seen") + soon) & (F.col("expiry") + soon < before)
+    is_short = of_type(EventType.TOKEN_RENEWED) & leaves_little
+    ends = changes.where((is_end | is_short) & (F.col("principal") != F.col("owner")))
+    asked = F.coalesce(F.col("principal") == F.col("requester"), F.lit(False))
+    return ends.withColumn("asked", asked)
 
 
 def _without_rotations(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
@@ -80,16 +153,195 @@ def _without_rotations(ends: DataFrame, deeds: DataFrame, thresholds: EndedForMa
     return ends.join(F.broadcast(rotations), planned, "left_anti")
 
 
-def _findings(days: DataFrame) -> DataFrame:
+def _acts(seen: Observed, ends: DataFrame) -> DataFrame:
+    """Tell what those that end tokens of others did, where and with what; `asks` is a token for another owner."""
+    who = ends.select("principal").distinct()
+    asks = ok(EventType.TOKEN_CREATED) & (F.col("principal") != F.col("owner"))
+    columns = ("principal", "zone", "wide", "software", "first_seen", "last_seen", "asks")
+    done = seen.zones.of(seen.deeds.where(went_well()).join(F.broadcast(who), "principal", "left_semi"))
+    logins = seen.clients.withColumnRenamed("who", "principal").join(F.broadcast(who), "principal", "left_semi")
+    done, logins = done.withColumn("asks", F.coalesce(asks, F.lit(False))), logins.withColumn("asks", F.lit(False))
+    return done.select(*columns).unionByName(logins.select(*columns))
+
+
+def _of_many_owners(ends: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the days on which principals ended tokens of many owners for which they had not asked."""
+    days = (
+        ends.where(~F.col("asked")).groupBy("principal", "date").agg(F.count_distinct("owner").alias("owners_of_day"))
+    )
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    usual = F.coalesce(F.max("owners_of_day").over(before), F.lit(0))
+    owners = F.col("owners_of_day")
+    many = (owners >= thresholds.ended_owners) & (owners >= F.col("usual") * thresholds.ended_factor)
+    return days.withColumn("usual", usual).where(many).select("principal", "date", "usual")
+
+
+def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the places to which principals came late, and which the company does not explain.
+
+    The columns are `principal`, `zone`, `wide`, `place_since`, and `counts`, what was counted, as text.
+    """
+    zone, wide, of_principal = (Window.partitionBy("principal", *more) for more in (("zone",), ("wide",), ()))
+    earlier = of_principal.orderBy(F.unix_micros("place_since")).rangeBetween(Window.unboundedPreceding, -1)
+    places = (
+        acts.groupBy("principal", "zone", "wide")
+        .agg(
+            *first_and_last(),
+            *(F.min(F.when(F.col("asks"), F.col("first_seen"))).alias(name) for name in ("asks_since",)),
+        )
+        .withColumn("place_since", F.least(F.min("first_seen").over(zone), F.min("first_seen").over(wide)))
+        .withColumns(
+            {
+                "known_since": F.min("first_seen").over(of_principal),
+                "elsewhere_until": F.max("last_seen").over(earlier),
+                "places_before": F.size(F.collect_set("zone").over(earlier)),
+            }
+        )
+    )
+    since, day = F.col("place_since"), F.lit(_FIRST_DAY)
+    late = since >= F.col("known_since") + F.lit(thresholds.ending_history)
+    stays = (F.col("last_seen") >= since + day) & (F.col("elsewhere_until") < since + day)
+    moved = F.col("moved") & (F.col("others_moved") >= thresholds.ended_colleagues)
+    arrivals = seen.arrivals.select(F.col("who").alias("principal"), "zone", "moved", "others_moved")
+    new = seen.work("new_places", places.where(late & ~stays).join(arrivals, ["principal", "zone"], "left"))
+    unexplained = (
+        new.where(~F.coalesce(moved, F.lit(False)))
+        .join(_with_colleagues(new, places, seen.arrivals, thresholds), ["principal", "zone", "wide"], "left_anti")
+        .join(_taken_over(new, acts), ["principal", "zone", "wide"], "left_anti")
+    )
+    journeys = F.count("*").over(earlier)
+    counts = F.format_string(
+        "the principal was in %d other zones since %s, and came to %s at %s",
+        "places_before",
+        as_text(F.col("known_since")),
+        "zone",
+        as_text(since),
+    )
+    return (
+        unexplained.withColumn("journeys", journeys)
+        .where(F.col("journeys") == 0)
+        .select("principal", "zone", "wide", "place_since", counts.alias("counts"))
+    )
+
+
+def _with_colleagues(
+    new: DataFrame, places: DataFrame, arrivals: DataFrame, thresholds: EndedForManyThresholds
+) -> DataFrame:
+    """Give the new places in which others were that were in a place of the principal before, too."""
+    others = arrivals.select(F.col("who").alias("other"), "zone", F.col("since").alias("other_since"))
+    homes = places.select("principal", F.col("zone").alias("home"), F.col("place_since").alias("home_since"))
+    at_home = others.select("other", F.col("zone").alias("home"), F.col("other_since").alias("other_home_since"))
+    there = F.col("other_since") + F.lit(SETTLED) <= F.col("place_since")
+    is_earlier = (F.col("home_since") < F.col("place_since")) & (F.col("other_home_since") < F.col("place_since"))
+    return (
+        new.select("principal", "zone", "wide", "place_since")
+        .join(others, "zone")
+        .where(there & (F.col("other") != F.col("principal")))
+        .join(homes, "principal")
+        .join(at_home, ["other", "home"])
+        .where(is_earlier)
+        .groupBy("principal", "zone", "wide")
+        .agg(F.count_distinct("other").alias("colleagues"))
+        .where(F.col("colleagues") >= thresholds.ended_colleagues)
+    )
+
+
+def _taken_over(new: DataFrame, acts: DataFrame) -> DataFrame:
+    """Give the new places in which principals ask for tokens within a day, and nowhere else while they are there."""
+    soon = F.col("asks_since") < F.col("place_since") + F.lit(_FIRST_DAY)
+    standby = new.where(soon).select(
+        "principal", "zone", "wide", "place_since", F.col("last_seen").alias("place_until")
+    )
+    asked = acts.where("asks").select(
+        "principal", F.col("zone").alias("other_zone"), F.col("first_seen").alias("asked_at")
+    )
+    meanwhile = (F.col("other_zone") != F.col("zone")) & F.col("asked_at").between(
+        F.col("place_since"), F.col("place_until")
+    )
+    twice = standby.join(asked, "principal").where(meanwhile)
+    place = ["principal", "zone", "wide"]
+    return standby.join(twice, place, "left_anti").select(*place)
+
+
+def _in_new_places(ends: DataFrame, places: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Keep the places in which principals end tokens on their first day."""
+    place = ["principal", "zone", "wide"]
+    on_first_day = F.col("first_seen") < F.col("place_since") + F.lit(_FIRST_DAY)
+    enough = (F.col("tokens") >= thresholds.ended_tokens) | (F.col("owners") >= thresholds.ended_few_owners)
+    return (
+        ends.join(places, place)
+        .where(on_first_day)
+        .groupBy(*place, "place_since", "counts")
+        .agg(F.count_distinct("token_id").alias("tokens"), F.count_distinct("owner").alias("owners"))
+        .where(enough)
+        .select(*place, "place_since", "counts")
+    )
+
+
+def _by_new_library(
+    ends: DataFrame, acts: DataFrame, lives: DataFrame, thresholds: EndedForManyThresholds
+) -> DataFrame:
+    """Give the libraries, new to a requester, with which it ends tokens of more owners than in any hour (`most`)."""
+    asked = ends.where("asked").withColumn("hour", hour_number(F.col("first_seen")))
+    in_hours = asked.groupBy("principal", "hour").agg(F.count_distinct("owner").alias("owners_of_hour"))
+    ends_at = F.coalesce("expiry_before", "max_time")
+    early = F.coalesce(F.col("first_seen") + F.lit(thresholds.ended_early) < ends_at, F.lit(True))
+    tools = (
+        asked.where("new_library")
+        .join(lives.select("token_id", "max_time"), "token_id", "left")
+        .groupBy("principal", "software")
+        .agg(
+            *first_and_last(),
+            F.count_distinct("owner").alias("owners"),
+            F.avg(early.cast("int")).alias("early"),
+        )
+        .where((F.col("owners") >= thresholds.ended_owners) & (F.col("early") > 1 / 2))
+        .where(F.col("last_seen") <= F.col("first_seen") + F.lit(thresholds.ended_within))
+    )
+    asks_with = acts.where("asks").groupBy("principal", "software").agg(F.min("first_seen").alias("asks_at"))
+    takes_over = F.col("asks_at") < F.col("first_seen") + F.lit(_FIRST_DAY)
+    before = F.col("hour") < hour_number(F.col("first_seen"))
+    return (
+        tools.join(asks_with, ["principal", "software"], "left")
+        .where(~F.coalesce(takes_over, F.lit(False)))
+        .join(in_hours, "principal")
+        .groupBy("principal", "software", "owners")
+        .agg(F.coalesce(F.max(F.when(before, F.col("owners_of_hour"))), F.lit(0)).alias("most"))
+        .where(F.col("owners") >= F.col("most") * thresholds.ended_factor)
+        .select("principal", "software", "most")
+    )
+
+
+def _findings(ends: DataFrame) -> DataFrame:
+    later = F.col("expiry") > F.col("last_seen") + F.expr("INTERVAL 1 MINUTE")
+    days = ends.groupBy("principal", "date").agg(
+        *first_and_last(),
+        F.sum("deeds").alias("events"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_set("case")))).alias("cases"),
+        F.max(F.col("in_place") & F.col("new_library")).alias("both_new"),
+        F.sum(F.when(later, F.col("deeds"))).alias("shortened"),
+        F.count_distinct("owner").alias("owners"),
+        F.max("usual").alias("usual"),
+        F.max("most").alias("most"),
+        F.min("counts").alias("counts"),
+        F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        with_most("address", "last_seen").alias("address"),
+    )
     rows = days.withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     return finding_rows(
         rows,
         subject="principal",
-        severity=F.lit(Severity.MEDIUM.value),
+        severity=high_if(F.col("both_new")),
         evidence=[
+            ("what is unusual", F.array_join("cases", ", ")),
             ("tokens ended", F.col("events")),
+            ("by an earlier expiry that was still to come", F.col("shortened")),
             ("of different owners", F.col("owners")),
             ("the most on a day before", F.col("usual")),
+            ("the most in an hour before", F.col("most")),
+            ("counted", F.col("counts")),
             ("owners", some(F.col("some_owners"))),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),
@@ -100,9 +352,9 @@ def _findings(days: DataFrame) -> DataFrame:
 ENDED_FOR_MANY: Final = Sign(
     kind="ended_for_many",
     title="Ending the tokens of many owners",
-    meaning="A principal ends tokens of many owners, and neither owns them nor asked for them.",
-    finds="a principal that ends tokens of many owners, with no change of keys around it",
-    misses="ends on ZooKeeper, which name no principal",
+    meaning="A principal ends tokens of others: those of many owners, or some from a new place, or with a new library.",
+    finds="a principal that ends tokens of others unlike before, with no change of keys around it",
+    misses="ends on ZooKeeper, which name no principal, and those that look like a scheduler's own",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=EndedForManyThresholds(),
     rule=ended_for_many,
