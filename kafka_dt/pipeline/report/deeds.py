@@ -35,6 +35,8 @@ from kafka_dt.pipeline.report.expressions import UNKNOWN, first_and_last, login_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
+"""Changes of tokens that clients ask for."""
 ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 """Changes of users and rights."""
 _SETTLING: Final = timedelta(days=3)

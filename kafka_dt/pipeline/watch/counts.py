@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Finding, Severity
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
@@ -24,7 +25,6 @@ from kafka_dt.pipeline.report.signs.refused_changes import NOT_ALLOWED, REFUSED_
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.watch.findings import finding_of_count, some
-from kafka_dt.pipeline.watch.seen import TOKEN_CHANGES
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Sign

@@ -22,7 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     EPOCH,
     TOKEN_EVENTS,
@@ -34,7 +34,6 @@ from kafka_dt.pipeline.report.expressions import (
     until,
     wide_network,
 )
-from kafka_dt.pipeline.watch.seen import TOKEN_CHANGES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

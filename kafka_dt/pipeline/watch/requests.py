@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.signs.finding import Finding, Severity
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
@@ -21,7 +22,6 @@ from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
 from kafka_dt.pipeline.watch.findings import finding_of, some
 from kafka_dt.pipeline.watch.habits import MIGRATION
-from kafka_dt.pipeline.watch.seen import TOKEN_CHANGES
 
 if TYPE_CHECKING:
     from datetime import datetime

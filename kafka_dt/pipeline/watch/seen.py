@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 200_000
 """How many rows of a batch come to the driver; a batch has a million events at most. Refused logins are left out first:
 a client without any rights chooses the names in them."""
-TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 _NAMES: Final = ("type", "outcome", "reason", "mechanism", "principal", "token_id", "owner", "requester", "acl")
 
 

@@ -43,6 +43,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -68,7 +69,6 @@ NEW_PLACE: Final = "from a place that is new to it"
 NEW_LIBRARY: Final = "with another library"
 _FIRST_DAY: Final = timedelta(days=1)
 """What goes on for longer in a new place, or with a new library, is known by then."""
-_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,9 @@ def _ends_of_others(deeds: DataFrame, thresholds: EndedForManyThresholds) -> Dat
     They have the expiry that it had (`expiry_before`), and tell whether the principal `asked` for the token.
     """
     earlier = Window.partitionBy("token_id").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
-    changes = deeds.where(ok(*_CHANGES)).withColumn("expiry_before", F.last("expiry", ignorenulls=True).over(earlier))
+    changes = deeds.where(ok(*TOKEN_CHANGES)).withColumn(
+        "expiry_before", F.last("expiry", ignorenulls=True).over(earlier)
+    )
     soon, before = F.lit(thresholds.ended_soon), F.col("expiry_before")
     is_end = of_type(EventType.TOKEN_EXPIRED) & F.coalesce(F.col("expiry") < before, F.lit(True))
     leaves_little = (F.col("expiry") <= F.col("last_seen") + soon) & (F.col("expiry") + soon < before)
@@ -187,7 +189,7 @@ def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresho
         acts.groupBy("principal", "zone", "wide")
         .agg(
             *first_and_last(),
-            *(F.min(F.when(F.col("asks"), F.col("first_seen"))).alias(name) for name in ("asks_since",)),
+            F.min(F.when(F.col("asks"), F.col("first_seen"))).alias("asks_since"),
         )
         .withColumn("place_since", F.least(F.min("first_seen").over(zone), F.min("first_seen").over(wide)))
         .withColumns(

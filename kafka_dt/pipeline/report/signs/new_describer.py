@@ -30,7 +30,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -57,7 +57,6 @@ _NEAR: Final = (23, 0, 1)
 _PURGED: Final = timedelta(days=1)
 """Within which time a token that has ended is removed, and described no longer; by default it takes an hour
 (`delegation.token.expiry.check.interval.ms`)."""
-_TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,8 @@ def _of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
 
 def _administrators(seen: Observed) -> DataFrame:
     """Tell since when principals change rights, users or tokens of others, or may renew some."""
-    of_other = of_type(*_TOKEN_CHANGES) & (F.col("principal") != F.col("owner"))
-    acting = seen.deeds.where(ok(*ADMINISTRATION) | (of_other & ok(*_TOKEN_CHANGES))).select("principal", "first_seen")
+    of_other = of_type(*TOKEN_CHANGES) & (F.col("principal") != F.col("owner"))
+    acting = seen.deeds.where(ok(*ADMINISTRATION) | (of_other & ok(*TOKEN_CHANGES))).select("principal", "first_seen")
     may_renew = seen.lives.select(F.explode("renewers").alias("principal"), F.col("created_at").alias("first_seen"))
     return acting.unionByName(may_renew).groupBy("principal").agg(F.min("first_seen").alias("administrates_since"))
 

@@ -35,7 +35,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -49,7 +49,6 @@ NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHO
 NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
 NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 """Who came with a token asks for what needs a login without one."""
-_OF_TOKENS: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class RefusedChangesThresholds:
 
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
     """Find principals that try what they may not; one finding a principal."""
-    of_others = of_type(*_OF_TOKENS) & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
+    of_others = of_type(*TOKEN_CHANGES) & F.col("reason").isin(*NOT_ALLOWED) & (F.col("owner") != F.col("principal"))
     without_right = of_type(*ADMINISTRATION) & (F.col("reason") == NO_RIGHT)
     rights = F.sum(F.when(without_right, F.col("deeds"))).over(Window.partitionBy("principal"))
     as_another = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.NOT_ALLOWED.value)
@@ -82,7 +81,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     )
     many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
     probes = F.col("kinds") >= thresholds.refused_kinds
-    asked = of_type(*_OF_TOKENS, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
+    asked = of_type(*TOKEN_CHANGES, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     named = as_another & (F.col("names") >= thresholds.refused_names)
     known = F.coalesce(F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen"), F.lit(False))

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -60,10 +60,7 @@ _TO_EVERYBODY: Final = (
     r"^ALLOW (?:(?:All|Alter|AlterConfigs|Delete|ClusterAction|CreateTokens|DescribeTokens) of \w+ \w+:'[^']*'"
     r"|\w+ of \w+ (?:Topic:'\*'|Cluster:'[^']*'|User:'[^']*')) to User:\* from \S+$"
 )
-_USED: Final = (
-    *(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED, EventType.TOKENS_DESCRIBED),
-    *ADMINISTRATION,
-)
+_USED: Final = (*TOKEN_CHANGES, EventType.TOKENS_DESCRIBED, *ADMINISTRATION)
 """What shows that a user is used, not only tested."""
 _CASE: Final = (
     "principal",
@@ -130,7 +127,7 @@ def _from_new_places(seen: Observed, changes: DataFrame, thresholds: StrangeAdmi
     alone = (F.col("owner_before") > 0) & (F.col("others_moved") < thresholds.admin_moves - 1) & ~stays
     known = F.col("owner_since") + F.lit(thresholds.admin_known_for) < F.col("since")
     came = seen.arrivals.where(alone & known).select(
-        F.col("who").alias("principal"), "zone", "since", "owner_since", "origin", "elsewhere_until"
+        F.col("who").alias("principal"), "zone", "since", "owner_since", "owner_before", "origin"
     )
     soon = F.col("first_seen").between(F.col("since"), F.col("since") + arrival)
     new = changes.join(came, ["principal", "zone"]).where(soon)
@@ -160,9 +157,7 @@ def _from_new_places(seen: Observed, changes: DataFrame, thresholds: StrangeAdmi
         as_text(F.col("owner_since")),
         "origin",
     )
-    before = seen.arrivals.select(F.col("who").alias("principal"), "zone", "owner_before")
-    found = judged.where(F.col("near").isNull() | new_library).join(before, of_change)
-    return _told(found, NEW_PLACE, counts)
+    return _told(judged.where(F.col("near").isNull() | new_library), NEW_PLACE, counts)
 
 
 def _own_places(seen: Observed) -> DataFrame:
