@@ -33,6 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 """Py4J leaves its sockets to the garbage collector."""
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 SHAPES = {
+    "it-fdefcc": "it-#",
     "etl-7f9c4b-x2k9q": "etl-#",
     "rollup-clicks2-0": "rollup-clicks#",
     "Worker12": "worker#",

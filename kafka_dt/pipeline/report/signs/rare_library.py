@@ -5,7 +5,9 @@ the usual one does is a tool in other hands, if it stays below `rare_share` of t
 `brief_share`, if it comes from one machine and for no longer than `brief`. A client that does not name its library
 (`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client may
 not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
-`usual_libraries` before, such as a team with notebooks. The rule also looks at later logins: whether the usual library
+`usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
+token of its own, made within an hour (`fresh`) before its first use, and is in a zone and has the kind of client id of
+the usual library. The rule also looks at later logins: whether the usual library
 goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was.
@@ -49,6 +51,8 @@ class LibraryThresholds:
     """A tool that reads much in a short time."""
     brief: timedelta = threshold(timedelta(days=1), "... and for no longer than")
     """A new program stays."""
+    fresh: timedelta = threshold(timedelta(hours=1), "First use of a token that was made for it, within")
+    """Tests make a token when they begin."""
     usual_libraries: int = threshold(2, "Libraries that an owner had before, at most")
     """An owner that uses more is shared by people, or by programs of several teams."""
 
@@ -86,31 +90,41 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     )
     rare = libraries.withColumn("earlier", F.row_number().over(in_order) - 1).join(owners, "who").where(is_rare)
     about = seen.work("rare", rare.select("who", "software", "usual", "usual_logins", "usual_until"))
-    return _findings(by_token.join(about, ["who", "software"]), _usual_zones(by_token, about))
+    usual = about.select("who", F.col("usual").alias("software")).distinct()
+    usual_uses = by_token.join(F.broadcast(usual), ["who", "software"])
+    uses = by_token.join(F.broadcast(about), ["who", "software"])
+    for name in ("zone", "client"):
+        since = usual_uses.groupBy("who", name).agg(F.min("first_seen").alias("since"))
+        there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
+        uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
+    return _findings(_without_variants(seen.work("uses", uses), by_token, seen.lives, thresholds))
 
 
-def _usual_zones(by_token: DataFrame, rare: DataFrame) -> DataFrame:
-    """Tell in which zones the usual libraries of some owners were, and since when."""
-    usual = rare.select("who", F.col("usual").alias("software")).distinct()
-    return by_token.join(usual, ["who", "software"]).groupBy("who", "zone").agg(F.min("first_seen").alias("since"))
+def _without_variants(
+    uses: DataFrame, by_token: DataFrame, lives: DataFrame, thresholds: LibraryThresholds
+) -> DataFrame:
+    """Leave out uses of tokens that were made for them, in the zone and with the client id of the usual library."""
+    tokens = F.broadcast(uses.select("token_id").distinct())
+    libraries = (
+        by_token.join(tokens, "token_id").groupBy("token_id").agg(F.count_distinct("software").alias("libraries"))
+    )
+    is_fresh = F.col("created_known") & (F.col("first_login") <= F.col("created_at") + F.lit(thresholds.fresh))
+    made = lives.join(tokens, "token_id").where(is_fresh).join(libraries.where(F.col("libraries") == 1), "token_id")
+    made = made.select("token_id", F.lit(True).alias("is_made"))
+    is_variant = F.col("usual_zone") & F.col("usual_client") & F.col("is_made").isNotNull()
+    return uses.join(made, "token_id", "left").where(~is_variant)
 
 
-def _findings(uses: DataFrame, zones: DataFrame) -> DataFrame:
-    there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
-    rows = (
-        uses.join(zones, ["who", "zone"], "left")
-        .withColumn("there", there)
-        .groupBy(F.col("who").alias("owner"), "software", "usual", "usual_logins", "usual_until")
-        .agg(
-            *first_and_last(),
-            F.sum("logins").alias("events"),
-            with_most("token_id", "logins").alias("token_id"),
-            with_most("address", "logins", "token_id").alias("address"),
-            F.count_distinct("token_id").alias("tokens"),
-            F.max("there").alias("there"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("client"), 1, SHOWN).alias("clients"),
-        )
+def _findings(uses: DataFrame) -> DataFrame:
+    rows = uses.groupBy(F.col("who").alias("owner"), "software", "usual", "usual_logins", "usual_until").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        with_most("token_id", "logins").alias("token_id"),
+        with_most("address", "logins", "token_id").alias("address"),
+        F.count_distinct("token_id").alias("tokens"),
+        F.max("usual_zone").alias("there"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("client"), 1, SHOWN).alias("clients"),
     )
     return finding_rows(
         rows,

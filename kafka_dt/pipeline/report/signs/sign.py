@@ -28,6 +28,7 @@ from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.lives import clients_by_zone
 from kafka_dt.pipeline.report.peers import deployments, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
+from kafka_dt.pipeline.report.visits import without_visits
 from kafka_dt.pipeline.shell import word
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Observed:
     events: DataFrame
     """The events of the table, up to the instant of the report."""
     usage: DataFrame
-    """Where each token was used, as `lives.logins_by_place` makes it, in `zones`."""
+    """Where each token was used, as `lives.logins_by_place` makes it, in `zones`; without visits of operators."""
     clients: DataFrame
     """In which zones each principal was, and with which clients, as `lives.clients_by_zone` makes it."""
     arrivals: DataFrame
@@ -70,7 +71,8 @@ class Observed:
 
     @classmethod
     def of(cls, events: DataFrame, usage: DataFrame, lives: DataFrame, zones: Zones, work: WriteAndRead) -> Observed:
-        """Compute the rest, which signs share."""
+        """Compute the rest, which signs share; visits of operators are not in it."""
+        usage = without_visits(usage, work)
         clients = work("clients", clients_by_zone(usage))
         return cls(
             events=events,
