@@ -139,7 +139,7 @@ def test_a_token_that_is_tried_after_its_revocation_opens_nothing_so_it_is_not_t
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
     seen = Observed(
-        usage, usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame
+        usage, usage, usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame
     )
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
@@ -153,7 +153,7 @@ def test_signs_that_have_not_begun_are_left_out_when_one_fails(
 ) -> None:
     usage = made.parquet(spark, "usage")
     seen = Observed(
-        usage, usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame
+        usage, usage, usage, usage, usage, usage, usage, usage, usage, Zones((), usage), lambda _name, frame: frame
     )
     at_once, begun, left_out = Barrier(4), [], Event()
 

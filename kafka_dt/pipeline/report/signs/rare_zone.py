@@ -15,13 +15,16 @@ It takes `neighbours` to know a zone. These visits are quiet:
 - `visitors` owners from the same zone or large network, or more, are there within a day as well, with libraries that
   they had before: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
 - It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
+- It is a detour (`detours.py`): the owner's line or cluster is down, its home is silent meanwhile, as it is not else,
+  and its work goes on with clients that it had there.
 - The owner works by day, comes by day and with clients that it had, and others were there before, who do not stay:
   people whose notebooks run beside jobs have a laptop as well.
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
 Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a
-fail-over, one with many machines and the owner's library, and one that uses the token of a person by day.
+fail-over or takes the place of the owner while its home is down, one with many machines and the owner's library, and
+one that uses the token of a person by day.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -35,8 +38,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, hour_number, some, with_most
-from kafka_dt.pipeline.report.peers import homes_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -74,8 +77,8 @@ class ZoneThresholds:
 
 def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
-    homes = seen.work("homes", homes_of(seen.usage))
-    visits = _visits(seen.clients, homes, thresholds).join(_deployed(seen), ["who", "zone", "day"], "left_anti")
+    homes = seen.homes
+    late = _visits(seen.clients, homes, thresholds).join(_deployed(seen), ["who", "zone", "day"], "left_anti")
     kinds = homes.groupBy(F.col("home").alias("zone")).agg(
         F.count("*").alias("owners"), F.count(F.when(F.col("changes") >= thresholds.commutes, 1)).alias("commuters")
     )
@@ -83,13 +86,14 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
         "stays", F.col("commuters") <= F.col("owners") * F.lit(thresholds.commuters)
     )
     home_kinds = known.select(F.col("zone").alias("home"), "owners", "commuters", F.col("stays").alias("home_stays"))
-    rows = visits.join(home_kinds, "home").join(known.select("zone", "stays"), "zone", "left")
+    rows = late.join(home_kinds, "home").join(known.select("zone", "stays"), "zone", "left")
     is_commuter = F.col("changes") >= thresholds.commutes
     case = F.when(F.col("home_stays") & ~is_commuter, F.lit("away from a zone where owners stay")).when(
         ~F.col("home_stays") & F.col("stays"), F.lit("a commuter among jobs")
     )
     odd = rows.withColumn("case", case).where(F.col("case").isNotNull())
-    alone = seen.work("visits", _alone(odd, seen, homes, thresholds))
+    visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
+    alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
     return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.arrivals, thresholds), ["who", "zone"]))
 

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.lives import clients_by_zone
-from kafka_dt.pipeline.report.peers import deployments, peers
+from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
 from kafka_dt.pipeline.report.visits import without_visits
 from kafka_dt.pipeline.shell import word
@@ -58,6 +58,8 @@ class Observed:
     """When each owner came to a zone, and who else, as `peers.peers` makes it."""
     network_arrivals: DataFrame
     """When each owner came to a large network, and who else, as `peers.peers` makes it."""
+    homes: DataFrame
+    """Where each owner is at home, as `peers.homes_of` makes it."""
     deployments: DataFrame
     """When an owner began on many machines somewhere else, as `peers.deployments` makes it."""
     lives: DataFrame
@@ -80,6 +82,7 @@ class Observed:
             clients=clients,
             arrivals=work("arrivals", peers(clients, "zone")),
             network_arrivals=work("network_arrivals", peers(clients, "wide")),
+            homes=work("homes", homes_of(usage)),
             deployments=work("deployments", deployments(usage, clients)),
             lives=lives,
             deeds=work("deeds", deeds_by_day(events)),

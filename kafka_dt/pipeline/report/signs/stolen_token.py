@@ -34,16 +34,18 @@ library and client id, never by address alone. A use is a sign in one of these c
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
 cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other. Nor is a
 network strange on the day on which the owner came there on many machines (`peers.MACHINES`) with its own library: this
-is a load test, or a new place of the job.
+is a load test, or a new place of the job. Nor is a detour (`detours.py`) told, unless the network is foreign: the
+owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that
+it had there.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold.
 
 Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
 translation; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
-of a move; one that needs no login, because it has a connection that is open already. An owner that moves alone and
-changes its program looks like a theft once. An owner with one token has little history, and a token with fewer logins
-than `history_logins` has none.
+of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a connection
+that is open already. An owner that moves alone and changes its program looks like a theft once. An owner with one token
+has little history, and a token with fewer logins than `history_logins` has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
@@ -60,6 +62,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
@@ -130,8 +133,16 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     cases = judged.select(*columns).unionByName(told.drop("requester"), allowMissingColumns=True)
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     ranked = _not_deployed(cases, seen).withColumn("rank", F.rank().over(of_use))
-    odd = seen.work("odd", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
+    unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
+    odd = seen.work("odd", _not_on_detours(unusual, seen))
     return _findings(odd, _habits(seen.usage, odd))
+
+
+def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out uses on detours, unless the network is foreign."""
+    is_foreign = F.col("case") == FOREIGN
+    away = detours(seen, odd.where(~is_foreign)).withColumn("away", F.lit(True))
+    return odd.join(away, ["who", "zone"], "left").where(is_foreign | F.col("away").isNull()).drop("away")
 
 
 def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:
