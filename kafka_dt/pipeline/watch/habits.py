@@ -22,7 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, deeds_by_day
 from kafka_dt.pipeline.report.expressions import (
     EPOCH,
     TOKEN_EVENTS,
@@ -34,6 +34,8 @@ from kafka_dt.pipeline.report.expressions import (
     until,
     wide_network,
 )
+from kafka_dt.pipeline.report.lives import known_end
+from kafka_dt.pipeline.report.signs.new_describer import PURGED, answers_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -80,8 +82,9 @@ class Principal:
     mechanisms: Mapping[str, datetime] = field(default_factory=dict)
     """Those by which it logs in without a token, each since when."""
     describes: bool = False
-    administers: bool = False
-    """Whether it changes rights, users or tokens of others, or may renew some."""
+    """Whether it described tokens of others."""
+    administers: datetime | None = None
+    """Since when it changes rights, users or tokens of others, or may renew some; None if it does not."""
     creates_for: frozenset[str] = frozenset()
     """The other owners for which it created tokens."""
     ended: int = 0
@@ -103,7 +106,7 @@ class Habits:
     tokens: Mapping[str, str] = field(default_factory=dict)
     """Id of a token -> the large network of its first login; empty if it had none."""
     owned: Mapping[str, int] = field(default_factory=dict)
-    """Owner -> how many of its tokens live."""
+    """Principal -> of how many tokens it is the owner or the requester; those that ended lately count, too."""
     crowds: Mapping[str, int] = field(default_factory=dict)
     """Address -> principals that log in from there, of addresses with several."""
     addresses: Collection[str] = frozenset()
@@ -140,14 +143,14 @@ def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
     known = until(events, at).where((F.col("date") >= F.to_date(F.lit(at - history))) & (F.col("time") >= at - history))
     owners, neighbours, crowds, addresses = _owners(known, at)
     principals, grants, rotated = _principals(known, at)
-    tokens, owned = _tokens(known, at)
+    tokens, owned, describers = _tokens(known, at)
     begun = [*(each.since for each in owners.values()), *(each.since for each in principals.values())]
     return Habits(
         since=min(begun, default=at),
         at=at,
         owners=owners,
         neighbours=neighbours,
-        principals=_with_owners(principals, owners),
+        principals=_with_describers(_with_owners(principals, owners), describers),
         tokens=tokens,
         owned=owned,
         crowds=crowds,
@@ -214,7 +217,7 @@ def _principals(
     rotated = EPOCH
     for row in rows:
         for name in row["renewers"] or ():
-            made[name].administers = True
+            made[name].administers_since(row["first_seen"])
         if row["type"] == EventType.KEYS_CHANGED:
             rotated = max(rotated, row["last_seen"])
         elif row["principal"] is not None:
@@ -231,8 +234,7 @@ class _Made:
     def __init__(self) -> None:
         self.since: datetime | None = None
         self.mechanisms: dict[str, datetime] = {}
-        self.describes = False
-        self.administers = False
+        self.administers: datetime | None = None
         self.creates_for: set[str] = set()
         self.ended: dict[Any, set[str]] = defaultdict(set)
 
@@ -240,8 +242,8 @@ class _Made:
         kind, principal, owner = EventType(row["type"]), row["principal"], row["owner"] or row["principal"]
         first = row["first_seen"]
         self.since = first if self.since is None else min(self.since, first)
-        self.describes |= kind is EventType.TOKENS_DESCRIBED
-        self.administers |= kind in ADMINISTRATION or (kind in TOKEN_CHANGES and owner != principal)
+        if kind in ADMINISTRATION or (kind in TOKEN_CHANGES and owner != principal):
+            self.administers_since(first)
         if kind is EventType.LOGIN and row["mechanism"] is not None:
             self.mechanisms[row["mechanism"]] = min(self.mechanisms.get(row["mechanism"], first), first)
         if kind is EventType.TOKEN_CREATED and owner != principal:
@@ -249,11 +251,13 @@ class _Made:
         if kind is EventType.TOKEN_EXPIRED and principal not in {owner, row["requester"]}:
             self.ended[row["date"]].add(owner)
 
+    def administers_since(self, since: datetime) -> None:
+        self.administers = since if self.administers is None else min(self.administers, since)
+
     def principal(self, at: datetime) -> Principal:
         return Principal(
             since=self.since or at,
             mechanisms=self.mechanisms,
-            describes=self.describes,
             administers=self.administers,
             creates_for=frozenset(self.creates_for),
             ended=max(map(len, self.ended.values()), default=0),
@@ -269,22 +273,31 @@ def _with_owners(principals: Mapping[str, Principal], owners: Mapping[str, Owner
     return known
 
 
-def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, int]]:
-    """Tell where each token was used first, and how many tokens of each owner live."""
-    expiry = F.col("expiry_time")
-    rows = (
+def _with_describers(principals: Mapping[str, Principal], describers: Collection[str]) -> dict[str, Principal]:
+    return {name: replace(each, describes=name in describers) for name, each in principals.items()}
+
+
+def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, int], frozenset[str]]:
+    """Tell where each token was used first, how many tokens each principal has, and who described those of others."""
+    time, expiry, logged_in = F.col("time"), F.col("expiry_time"), ok(EventType.LOGIN)
+    tokens = (
         _of_tokens(events)
         .groupBy("token_id")
         .agg(
             F.max("owner").alias("owner"),
-            F.min_by(wide_network(F.col("client_address")), F.when(ok(EventType.LOGIN), F.col("time"))).alias("first"),
-            F.max_by(expiry, F.when(expiry.isNotNull(), F.col("time"))).alias("end"),
+            F.max(F.coalesce("requester", "owner")).alias("requester"),
+            F.min("time").alias("created_at"),
+            F.min_by(wide_network(F.col("client_address")), F.when(logged_in, time)).alias("first"),
+            F.max_by(expiry, F.when(expiry.isNotNull(), time)).alias("ended_at"),
+            F.max(F.when(logged_in, time)).alias("last_login"),
         )
-        .select("token_id", "owner", "first", F.coalesce(F.col("end") > F.lit(at), F.lit(True)).alias("lives"))
-        .collect()
     )
-    living = Counter(row["owner"] for row in rows if row["lives"])
-    return {row["token_id"]: row["first"] or "" for row in rows}, dict(living)
+    described = answers_of_others(deeds_by_day(events.where(ok(EventType.TOKENS_DESCRIBED))), tokens)
+    describers = described.select("principal").distinct().collect()
+    is_described = known_end() + F.lit(PURGED) > F.lit(at)
+    rows = tokens.select("token_id", "owner", "requester", "first", is_described.alias("is_described")).collect()
+    owned = Counter(name for row in rows if row["is_described"] for name in {row["owner"], row["requester"]})
+    return {row["token_id"]: row["first"] or "" for row in rows}, dict(owned), frozenset(row[0] for row in describers)
 
 
 def guessers(events: DataFrame) -> DataFrame:

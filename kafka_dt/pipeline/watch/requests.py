@@ -55,15 +55,22 @@ def wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:
     )
 
 
-def described(row: Seen, habits: Habits, _state: State) -> Finding | None:
+def described(row: Seen, habits: Habits, state: State) -> Finding | None:
     """Find a first description of tokens of others."""
+    thresholds = NEW_DESCRIBER.thresholds
     if not row.is_ok(EventType.TOKENS_DESCRIBED) or not habits.knows(
-        row.principal, row.first_seen - NEW_DESCRIBER.thresholds.describe_history
+        row.principal, row.first_seen - thresholds.describe_history
     ):
         return None
     assert row.principal is not None  # noqa: S101 - it is known
-    principal, own = habits.principals[row.principal], habits.owned.get(row.principal, 0)
-    if principal.describes or principal.administers or row.described <= own:
+    principal = habits.principals[row.principal]
+    if principal.describes or (
+        principal.administers is not None and principal.administers + thresholds.administrates_for <= row.first_seen
+    ):
+        return None
+    made_since = sum(row.principal in each.whose for name, each in state.homes.items() if name not in habits.tokens)
+    own = habits.owned.get(row.principal, 0) + made_since
+    if row.described <= own:
         return None
     return finding_of(
         NEW_DESCRIBER,

@@ -83,6 +83,7 @@ def _remember(row: Seen, state: State) -> None:
     if row.is_ok(EventType.ACL_CREATED) and (allowed := ALLOWS.fullmatch(row.acl or "")):
         state.grants.setdefault(allowed[1], []).append(row.first_seen)
     if row.token_id is not None and row.outcome == "ok":
-        home = state.homes.get(row.token_id)
+        home = state.homes.get(row.token_id, Home("", row.last_seen))
         first = row.wide if row.is_ok(EventType.LOGIN) else ""
-        state.homes[row.token_id] = Home((home and home.network) or first, row.last_seen)
+        whose = home.whose | {row.owner, row.requester}
+        state.homes[row.token_id] = Home(home.network or first, row.last_seen, whose)

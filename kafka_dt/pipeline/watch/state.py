@@ -122,12 +122,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a token was used first."""
+    """Where a token was used first, and whose it is."""
 
     network: str
     """The large network of its first login; empty if it had none."""
     last_seen: datetime
     """Its last event."""
+    whose: frozenset[str | None] = frozenset()
+    """Its owner and its requester."""
 
 
 @dataclass(slots=True)

@@ -77,6 +77,8 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
             story.logins(f"{job}-{day}", owner, at(day, 1), at(day, 9), [f"10.20.{day}.7", "10.20.99.8"], client_id=job)
         story.user_login(owner, at(0, 0), "10.20.0.7")
     story.user_login("User:ops", at(0, 8), "10.30.0.1", "SCRAM-SHA-512")
+    for who, count in (("User:ops", 12), ("User:etl", 3)):
+        story.tell(EventType.TOKENS_DESCRIBED, at(2, 8), None, "10.30.0.1", principal=who, count=count)
     story.guess("mistyped", at(3, 3), "10.30.0.9")
     tell_thefts(story, story, story)
     story.write(spark, path)
@@ -183,8 +185,10 @@ def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
     assert (etl.since, set(etl.networks), set(etl.programs)) == (at(0, 0), {"10.20.0.0/16"}, {"apache-kafka-java"})
     assert habits.neighbours["10.20.0.0/16"] == {"User:etl", "User:load", "User:sum"}
     assert habits.principals["User:ops"].mechanisms == {"SCRAM-SHA-512": at(0, 8)}
-    assert habits.principals["User:yarn"].administers
-    assert (habits.tokens["etl-9"], habits.owned["User:etl"]) == ("10.20.0.0/16", 7)
+    assert habits.principals["User:yarn"].administers == at(0, 1)
+    assert {name for name, each in habits.principals.items() if each.describes} == {"User:ops"}
+    # Seven live, and an answer may have the one that ended a day before.
+    assert (habits.tokens["etl-9"], habits.owned["User:etl"]) == ("10.20.0.0/16", 8)
     assert (habits.guesses, habits.since, habits.at) == ({"10.30.0.9": 1}, at(0, 0), morning)
     assert {"10.20.99.8", "10.30.0.1"} <= set(habits.addresses)
     recent = learn(Table(str(table)).events(spark), morning, timedelta(days=2))

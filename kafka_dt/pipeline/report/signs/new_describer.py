@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _NEAR: Final = (23, 0, 1)
 """An hour before, the hour, and one after it, of a day."""
-_PURGED: Final = timedelta(days=1)
+PURGED: Final = timedelta(days=1)
 """Within which time a token that has ended is removed, and described no longer; by default it takes an hour
 (`delegation.token.expiry.check.interval.ms`)."""
 
@@ -71,7 +71,7 @@ class DescriberThresholds:
 
 def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     """Find principals that begin to describe tokens of others; one finding a principal."""
-    described = _of_others(seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)), seen.lives)
+    described = answers_of_others(seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)), seen.lives)
     since = described.groupBy("principal").agg(F.min("first_seen").alias("since"))
     history = F.lit(thresholds.describe_history)
     new = (
@@ -93,12 +93,17 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     return _findings(answers.unionByName(changed, allowMissingColumns=True))
 
 
-def _of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
-    """Keep the answers with more tokens than the principal owned or had asked for on that day (`own`)."""
+def answers_of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
+    """Keep the answers with more tokens than the principal owned or had asked for on that day (`own`).
+
+    Args:
+        answers: `principal`, `date`, `first_seen`, `last_seen`, `described`, as `deeds.deeds_by_day` makes them.
+        lives: `owner`, `requester`, `created_at` and what `lives.known_end` asks for, of each token.
+    """
     days = answers.groupBy("principal", "date").agg(*first_and_last())
     whose = F.explode(F.array_distinct(F.array("owner", "requester")))
     tokens = lives.select(whose.alias("principal"), "created_at", known_end().alias("end"))
-    in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(_PURGED) > F.col("first_seen"))
+    in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(PURGED) > F.col("first_seen"))
     own = days.join(tokens, "principal").where(in_answers).groupBy("principal", "date").agg(F.count("*").alias("own"))
     with_own = answers.join(own, ["principal", "date"], "left").fillna(0, ["own"])
     return with_own.where(F.col("described") > F.col("own"))

@@ -36,7 +36,7 @@ def company(**changes: Any) -> Habits:
         neighbours={CLUSTER: frozenset(JOBS), OFFICE: frozenset({"User:anna", "User:ops"})},
         principals={
             **{name: Principal(SINCE, {"GSSAPI": SINCE}) for name in (*JOBS, "User:anna", *PEOPLE)},
-            "User:ops": Principal(SINCE, {"SCRAM-SHA-512": SINCE}, describes=True, administers=True, ended=1),
+            "User:ops": Principal(SINCE, {"SCRAM-SHA-512": SINCE}, describes=True, administers=SINCE, ended=1),
         },
         tokens={"t-etl": CLUSTER, "t-load": CLUSTER, "t-anna": OFFICE},
         owned={"User:etl": 1, "User:load": 1, "User:anna": 2},
@@ -113,6 +113,14 @@ def granted(to: str = "User:anna", minutes: float = -30) -> Seen:
     """Allow a principal to create tokens for a job."""
     acl = f"ALLOW CreateTokens of LITERAL User:'User:etl' to {to} from *"
     return row(EventType.ACL_CREATED, minutes=minutes, principal="User:ops", acl=acl)
+
+
+def made(owner: str, token_id: str, **fields: Any) -> Seen:
+    """Create a token for oneself."""
+    return row(
+        EventType.TOKEN_CREATED,
+        **{"principal": owner, "owner": owner, "requester": owner, "token_id": token_id} | fields,
+    )
 
 
 def for_another(by: str = "User:anna") -> Seen:

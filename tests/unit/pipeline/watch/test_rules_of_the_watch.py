@@ -33,6 +33,7 @@ from tests.unit.pipeline.watch.days import (
     granted,
     guesses,
     login,
+    made,
     password_thief,
     row,
     spray,
@@ -134,6 +135,7 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     ),
     "a monitor describes": ([described("User:ops")], company()),
     "an owner looks at its own tokens": ([described("User:anna", 2)], company()),
+    "an owner makes a token and looks at its own": ([made("User:anna", "t-new"), described("User:anna", 3)], company()),
     "a principal of today describes": ([described("User:new")], company()),
     "a scheduler of several owners": ([granted(minutes=-40), granted(), for_another()], company()),
     "an ACL for another principal": ([granted(to="User:load"), for_another()], company()),
@@ -207,6 +209,13 @@ def test_what_was_found_is_found_once_until_there_is_more() -> None:
     judge([thief(minutes=-5)], company(), state)
     (kept,) = state.findings.values()
     assert (kept.first_seen, kept.last_seen) == (NOON - timedelta(minutes=5), again.last_seen)
+
+
+@pytest.mark.parametrize("hours", [1, 48])
+def test_a_describer_is_an_administrator_if_it_was_one_a_day_before(hours: int) -> None:
+    anna = Principal(SINCE, {"GSSAPI": SINCE}, administers=NOON - timedelta(hours=hours))
+    found = judge([described("User:anna")], company(principals={"User:anna": anna}), State())
+    assert [each.kind for each in found] == ["new_describer"] * (hours < 24)
 
 
 @pytest.mark.parametrize("first", [thief, password_thief])
