@@ -20,10 +20,13 @@ A renewer that is new together with the token, or that takes its turn from the b
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
 owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
 it is there to renew a token now and then, from the office or from home. But a token that it renews more often is not
-excused, and neither is one that it renews elsewhere although it logs in from one zone only.
+excused, and neither is one that it renews elsewhere although it logs in from one zone only. The owner or the requester
+of the token is usual as well, if it renews where it works: in a zone and with a library in which it logged in
+`renewed_at_home` before.
 
-Not seen: a thief that renews as the usual renewer or as an engineer on call, and the first renewals of a token that was
-never renewed. A principal that takes over for good looks like a new renewer, once for each owner.
+Not seen: a thief that renews as the usual renewer, as an engineer on call, or as the owner at its home, and the first
+renewals of a token that was never renewed. A principal that takes over for good looks like a new renewer, once for each
+owner.
 """
 
 # The work is on renewals; each window is over one token.
@@ -42,7 +45,9 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    of_first,
     of_type,
+    software,
     some,
     went_well,
 )
@@ -67,6 +72,10 @@ class RenewalThresholds:
     """How many renewals of a token by others are enough."""
     renewal_history: timedelta = threshold(timedelta(days=1), "... or one, if the owner's tokens were renewed for")
     """After this time one renewal of the token is enough."""
+    renewed_at_home: timedelta = threshold(
+        timedelta(days=1), "Time for which an owner logs in where it renews its token"
+    )
+    """A thief with a password renews within hours, before the token expires."""
     kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
@@ -81,13 +90,15 @@ class RenewalThresholds:
 
 def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
-    renewers = _with_owners(_renewers(_renewals(seen.events, seen.lives)), thresholds)
-    known = _with_others_kept(_with_duties(seen.work("renewers", seen.zones.of(renewers)), seen), thresholds)
+    renewals = _with_homes(_renewals(seen.events, seen.lives), seen, thresholds)
+    renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
+    known = _with_others_kept(_with_duties(renewers, seen), thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
-    new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds)
+    its_own = F.col("principal").isin(F.col("owner"), F.col("requester")) & F.col("at_home")
+    new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds) & ~its_own
     case = (
         F.when(F.col("mismatches") > 0, F.lit("stranger"))
         .when(new, F.lit("new renewer"))
@@ -183,11 +194,24 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
     renewed = of_type(EventType.TOKEN_RENEWED) & went_well()
     concerned = (renewed | mismatch) & F.col("token_id").isNotNull() & F.col("principal").isNotNull()
     rows = events.where(concerned).select(
-        "token_id", "time", "principal", "client_address", "client_software", mismatch.alias("mismatch")
+        *("token_id", "time", "principal"),
+        F.col("client_address").alias("address"),
+        software(F.col("client_software")).alias("software"),
+        mismatch.alias("mismatch"),
     )
     known = rows.join(lives.select("token_id", "owner", "requester", "last_login"), "token_id")
     is_its_own = F.col("mismatch") & F.col("principal").eqNullSafe(F.col("requester"))
     return known.where(~F.coalesce(is_its_own, F.lit(False))).drop("requester")
+
+
+def _with_homes(renewals: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
+    """Add the zone of each renewal, and whether the principal has worked there, with this library, for a while."""
+    homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
+        F.min("first_seen").alias("home_since")
+    )
+    since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
+    placed = seen.zones.of(renewals).join(homes, ["principal", "zone", "software"], "left")
+    return placed.withColumn("at_home", F.coalesce(since <= F.col("time"), F.lit(False)))
 
 
 def _renewers(renewals: DataFrame) -> DataFrame:
@@ -207,8 +231,11 @@ def _renewers(renewals: DataFrame) -> DataFrame:
         F.count(is_idle).alias("idle_renewals"),
         F.min(is_idle).alias("idle_since"),
         F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
-        F.min("client_address").alias("address"),
-        F.min("client_software").alias("software"),
+        F.bool_and("at_home").alias("at_home"),
+        # The place that is not its home tells more.
+        of_first("address", "at_home").alias("address"),
+        of_first("zone", "at_home", "address").alias("zone"),
+        of_first("software", "at_home", "address").alias("software"),
     )
 
 
@@ -260,7 +287,7 @@ FOREIGN_RENEWAL: Final = Sign(
     title="Renewed by a stranger",
     meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
     finds="a principal that renews a token, or tries to, and never did; a token that is renewed unlike its owner's",
-    misses="the password of the usual renewer, or of an engineer on call, in other hands",
+    misses="the password of the usual renewer or an engineer on call in other hands, and the owner's at its home",
     subject_type=SubjectType.TOKEN,
     thresholds=RenewalThresholds(),
     rule=foreign_renewals,
