@@ -16,11 +16,16 @@ So is a principal that is known for `refused_history` and asks `refused_names` t
 its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
 neither.
 
+Some principals are refused on purpose: tests in CI that check who may do what. So the same requests are quiet in a zone
+where a principal is refused from the beginning on: since `refused_settling` after it began to work here, or after the
+table begins. They are those that are refused there on `refused_days` days.
+
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
 
-Not seen: a principal that tries the tokens of one owner only, and a client that describes tokens it may not see,
-because the node answers it with an empty list.
+Not seen: a principal that tries the tokens of one owner only; a thief with the login of tests, in their zone, that is
+refused what they are refused; and a client that describes tokens it may not see, because the node answers it with an
+empty list.
 """
 
 # The work is on refused requests, and there are few of them.
@@ -63,6 +68,10 @@ class RefusedChangesThresholds:
     """A user with the wrong login notices that after a few."""
     refused_names: int = threshold(3, "Logins of a known principal in a day that ask to be another one")
     """Who set up a client by hand has noticed by then."""
+    refused_settling: timedelta = threshold(timedelta(days=3), "Time within which refusals of tests begin")
+    """Tests run on each working day, and a weekend is two days long."""
+    refused_days: int = threshold(5, "... and days on which they are refused the same, at least")
+    """Those of a working week."""
     refused_kinds: int = threshold(3, "Different things that a principal is refused in a day")
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
 
@@ -85,12 +94,14 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     named = as_another & (F.col("names") >= thresholds.refused_names)
     known = F.coalesce(F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen"), F.lit(False))
+    refused = seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
+    since = known_since(seen.deeds, seen.clients)
     rows = (
-        seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
+        _without_tests(refused.join(since, "principal", "left"), seen, thresholds)
         .withColumns({"rights": rights, "kinds": kinds, "names": names})
         .where(of_others | many | probes | named)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
-        .groupBy("principal")
+        .groupBy("principal", "known_since")
         .agg(
             *first_and_last(),
             F.sum("deeds").alias("events"),
@@ -104,7 +115,6 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "of_address").alias("address"),
         )
-        .join(known_since(seen.deeds, seen.clients), "principal", "left")
         .where(several | many | probes | (known & F.col("names").isNotNull()))
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
@@ -127,12 +137,28 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     )
 
 
+def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
+    """Leave out what principals are refused in their zones again and again from the beginning on."""
+    begin = seen.deeds.agg(F.min("first_seen").alias("table_since"))
+    there = Window.partitionBy("principal", "zone")
+    days = F.size(F.collect_set("date").over(Window.partitionBy("principal", "zone", "type")))
+    # What was refused before a principal did anything does not say that it belongs here.
+    known = F.when(F.col("known_since") <= F.col("begun"), F.col("known_since"))
+    from_the_start = F.col("begun") <= F.coalesce(known, "table_since") + F.lit(thresholds.refused_settling)
+    return (
+        seen.zones.of(refused)
+        .withColumns({"begun": F.min("first_seen").over(there), "days": days})
+        .crossJoin(F.broadcast(begin))
+        .where(~(from_the_start & (F.col("days") >= thresholds.refused_days)))
+    )
+
+
 REFUSED_CHANGES: Final = Sign(
     kind="refused_changes",
     title="Refused changes",
     meaning="A principal tries tokens of several owners, ACLs, users or another name often, or several things.",
     finds="refused tokens of several owners, ACLs, users or another name tried often, several refusals in a day",
-    misses="tries with one owner's tokens only, and a few tries to change rights",
+    misses="tries with one owner's tokens only, a few tries to change rights, and what tests are refused all the time",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=RefusedChangesThresholds(),
     rule=refused_changes,
