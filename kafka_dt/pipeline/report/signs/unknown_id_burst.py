@@ -9,13 +9,17 @@ need `guess_factor` times more than is usual for the address: behind a proxy or 
 a few. All hours or days of an address that are within `guess_again` are one finding. Where no single address of a
 network stands out but all of them together do, the network is the finding.
 
+Machines for tests try wrong ids on purpose, now this one and now that one. So an hour or a day is no sign if all
+addresses of the zone together tried as many ids in one hour or day on `guess_habit_days` days before. The next count
+leaves out a zone on the days that are like these.
+
 For a client that has another address each time, the rule counts the ids of a day over all addresses that never logged
 in before and have the same library; wrong HMACs too, which are counted apart. `guessed_by_strangers` of them are a
 sign, if an address does not repeat one id (`guess_repeats`) as a program does. The finding is about the busiest of
 these addresses.
 
-Not seen: a client that tries fewer ids in a day, and one at an address that logs in otherwise, if it is slow. Ids of
-tokens that were removed before the table begins count as unknown.
+Not seen: a client that tries fewer ids in a day, or no more than machines for tests in its zone, and one at an address
+that logs in otherwise, if it is slow. Ids of tokens that were removed before the table begins count as unknown.
 """
 
 # The work is on refused logins by token; each window is over one address, or over days.
@@ -61,6 +65,8 @@ class GuessThresholds:
     """A proxy with stale clients behind it always has some."""
     guess_history: timedelta = threshold(timedelta(days=7), "... in the time before")
     """The time before in which the usual number is counted."""
+    guess_habit_days: int = threshold(5, "Days before with as many ids in the zone that show a habit")
+    """Those of a working week, in which tests run."""
     guess_again: timedelta = threshold(
         timedelta(days=8), "Time within which an address that guesses again is told once"
     )
@@ -71,14 +77,20 @@ def guessed_ids(seen: Observed, thresholds: GuessThresholds) -> DataFrame:
     """Find addresses, and networks, that guess token ids; one finding for each of them."""
     tries = seen.work("guesses", _guesses(seen))
     ids = tries.where(~F.col("is_token"))
+    in_hours = _habits(tries, HOUR, thresholds)
+    in_days = seen.work("habits", _habits(tries, DAY, thresholds))
     quick = _bursts(ids, "address", HOUR, thresholds.guessed_in_an_hour, thresholds)
+    quick = seen.work("quick", _beyond(quick, in_hours, seen))
     rest = ids.join(quick.select(F.col("place").alias("address")), "address", "left_anti")
     slow = _bursts(rest, "address", DAY, thresholds.guessed_in_a_day, thresholds)
-    found = seen.work("guessers", quick.unionByName(slow))
+    found = seen.work("guessers", quick.unionByName(_beyond(slow, in_days, seen)))
     rest = tries.join(found.select(subnet(F.col("place")).alias("subnet")), "subnet", "left_anti")
     together = _bursts(rest.where(~F.col("is_token")), "subnet", HOUR, thresholds.guessed_in_an_hour, thresholds)
+    together = _beyond(together, in_hours, seen)
     few = rest.where(F.col("repeats") <= thresholds.guess_repeats)
-    tools = of_strangers(few, seen.usage).withColumn("tool", F.concat_ws(" ", "reason", "software"))
+    day = few.withColumn("day", F.to_date("first_seen"))
+    unusual = day.join(in_days.where(F.col("names") > F.col("habit")), ["zone", "reason", "day"], "left_semi")
+    tools = of_strangers(unusual, seen.usage).withColumn("tool", F.concat_ws(" ", "reason", "software"))
     spread = _bursts(tools, "tool", DAY, thresholds.guessed_by_strangers, thresholds)
     return _findings(found.unionByName(together).unionByName(spread.withColumn("place", F.col("address"))))
 
@@ -99,7 +111,7 @@ def _guesses(seen: Observed) -> DataFrame:
     )
     known = tries.join(seen.lives.select("token_id", F.lit(True).alias("is_token")), "token_id", "left")
     return (
-        known.withColumn("is_token", F.coalesce("is_token", F.lit(False)))
+        seen.zones.of(known.withColumn("is_token", F.coalesce("is_token", F.lit(False))))
         .where(wrong_id | wrong_hmac)
         .withColumn("repeats", F.count("*").over(Window.partitionBy("address", "token_id")))
     )
@@ -110,6 +122,25 @@ def _bursts(tries: DataFrame, by: str, window: timedelta, many: int, thresholds:
     again = thresholds.guess_again if by in _PLACES else timedelta()
     found = bursts(tries, by=by, what="token_id", window=window, many=many, usual=usual, together=again)
     return found.withColumn("within", F.lit("an hour" if window == HOUR else "a day"))
+
+
+def _habits(tries: DataFrame, window: timedelta, thresholds: GuessThresholds) -> DataFrame:
+    """Tell of each zone and day how many ids were tried in a window, at most, and how many are a habit by then."""
+    number = F.floor(F.unix_seconds("first_seen") / F.lit(int(window.total_seconds())))
+    windows = tries.groupBy("zone", "reason", F.to_date("first_seen").alias("day"), number).agg(
+        F.count_distinct("token_id").alias("names")
+    )
+    days = windows.groupBy("zone", "reason", "day").agg(F.max("names").alias("names"))
+    before = Window.partitionBy("zone", "reason").orderBy("day").rowsBetween(Window.unboundedPreceding, -1)
+    largest = F.sort_array(F.collect_list("names").over(before), asc=False)
+    return days.withColumn("habit", F.coalesce(F.get(largest, F.lit(thresholds.guess_habit_days - 1)), F.lit(0)))
+
+
+def _beyond(found: DataFrame, habits: DataFrame, seen: Observed) -> DataFrame:
+    """Keep the bursts of ids that are larger than the habit of their zone."""
+    of_ids = habits.where(F.col("reason") == RefusalReason.UNKNOWN_TOKEN.value).select("zone", "day", "habit")
+    placed = seen.zones.of(found).withColumn("day", F.to_date("first_seen")).join(of_ids, ["zone", "day"], "left")
+    return placed.where(F.col("most") > F.coalesce("habit", F.lit(0))).select(found.columns)
 
 
 def _findings(found: DataFrame) -> DataFrame:
@@ -136,7 +167,7 @@ UNKNOWN_ID_BURST: Final = Sign(
     title="Guessing token ids",
     meaning="A client at this address tries many token ids that no token ever had.",
     finds="ids that no token had, and wrong HMACs: from an address, a network, or many addresses over days",
-    misses="a few tries a day",
+    misses="a few tries a day, and as many as machines for tests in the same zone make",
     subject_type=SubjectType.ADDRESS,
     thresholds=GuessThresholds(),
     rule=guessed_ids,
