@@ -17,10 +17,20 @@ on `schedule_machines` machines as a rule; one machine alone uses the owner's to
 token was made more than `fresh` before. A use after a pause is a sign only on one machine. It is quiet if the pauses of
 `pause_owners` owners end within an hour: an outage is over.
 
+A job that is late, and a person in the evening, use the newest token: the job has not begun to use one that the same
+requester made later. And they come with the library, the kind of client id and from the zone with which the owner's
+tokens were used for `usual_client` before. From such a client, with such a token, these are quiet:
+
+- outside the hours: one login, by a machine that works at the job's hours too. Where less than `machines_stay` of the
+  machines come again on another day, as in pods, any machine will do.
+- after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
+  `pause_hour_days` days before.
+
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
-Not seen: a thief at the job's hours that comes soon after its job, and the tokens of people, of programs that work all
+Not seen: a thief at the job's hours that comes soon after its job, a thief in the job's zone with its library that logs
+in once with the newest token on a machine of the job or in a pod, and the tokens of people, of programs that work all
 day, and of jobs on a machine or two whose tokens make pauses.
 """
 
@@ -70,6 +80,10 @@ class ScheduleThresholds:
     """The machines of a run come within an hour or two."""
     fresh: timedelta = threshold(timedelta(hours=1), "Age of a token that is not made for the use")
     """Who makes a token uses it at once."""
+    usual_client: timedelta = threshold(timedelta(days=1), "Time since a job uses a place, a library and a client id")
+    """On the first day it may be a thief's."""
+    machines_stay: float = threshold(0.75, "Share of the machines of a job that come again on another day")
+    """Of a job on fixed machines nearly all do, of a job in pods few."""
     pause: timedelta = threshold(timedelta(hours=4), "Pause of a token whose siblings make none")
     """A run that failed is tried again within a few hours."""
     sibling_pause: timedelta = threshold(timedelta(hours=1), "... but this, at most")
@@ -82,6 +96,8 @@ class ScheduleThresholds:
         2.0, "... and times the longest use of theirs, from the first login to the end of the pause"
     )
     """A job that is late takes half as long again."""
+    pause_hour_days: int = threshold(2, "Days before on which other tokens are used at the hour after a pause")
+    """One may be an outage, or a theft."""
     pause_owners: int = threshold(3, "Owners whose pauses end within an hour, with an outage")
     """Two jobs may be started again by one engineer."""
 
@@ -101,11 +117,42 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     seconds = int(thresholds.apart.total_seconds())
     around = Window.partitionBy("who").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, seconds)
     rows = uses.withColumn("alone", F.min("address").over(around) == F.max("address").over(around))
-    at_odd_hours = ~F.array_contains("hours", F.hour("first_seen")) & ~F.array_contains("hours", F.hour("last_seen"))
-    odd = rows.where(F.col("alone") & _is_short() & at_odd_hours)
-    made = seen.lives.select("token_id", F.when(F.col("created_known"), F.col("created_at")).alias("made"))
+    at_odd_hours = ~_in_hours("first_seen") & ~_in_hours("last_seen")
+    odd = seen.work("odd", _with_habits(rows.where(F.col("alone") & _is_short() & at_odd_hours), seen, thresholds))
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
-    return odd.join(made, "token_id").where(is_old)
+    once = F.sum("logins").over(Window.partitionBy("who", "address", "token_id")) == 1
+    at_work = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
+    return _with_machines(odd.where(is_old).withColumn("once", once), uses).where(
+        ~(F.col("as_ever") & F.col("once") & at_work)
+    )
+
+
+def _with_habits(uses: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
+    """Say when tokens were made, and whether uses are of the newest one, by a client that is usual (`as_ever`)."""
+    client = ("who", "zone", "software", "client")
+    since = seen.clients.where("by_token").groupBy(*client).agg(F.min("first_seen").alias("client_since"))
+    later = Window.partitionBy("owner", "requester").orderBy("created_at", "token_id")
+    replaced = F.min("first_login").over(later.rowsBetween(1, Window.unboundedFollowing))
+    own = seen.lives.join(uses.select(F.col("who").alias("owner")).distinct(), "owner", "left_semi")
+    made = F.when(F.col("created_known"), F.col("created_at"))
+    tokens = own.select("token_id", made.alias("made"), replaced.alias("replaced_at"))
+    is_newest = F.coalesce(F.col("replaced_at") > F.col("first_seen"), F.lit(True))
+    is_usual = F.col("client_since") + F.lit(thresholds.usual_client) <= F.col("first_seen")
+    rows = uses.join(tokens, "token_id").join(since, list(client))
+    return rows.withColumn("as_ever", is_newest & is_usual)
+
+
+def _with_machines(odd: DataFrame, uses: DataFrame) -> DataFrame:
+    """Say whether machines work at the hours of their jobs (`works`), and what share of a job's machines come again."""
+    at_work = uses.where(_in_hours("first_seen") | _in_hours("last_seen")).join(
+        odd.select("who").distinct(), "who", "left_semi"
+    )
+    again = F.to_date(F.max("last_seen")) > F.to_date(F.min("first_seen"))
+    machines = at_work.groupBy("who", "address").agg(again.cast("int").alias("again"))
+    stay = machines.groupBy("who").agg(F.avg("again").alias("stay"))
+    works = machines.select("who", "address", F.lit(True).alias("works"))
+    rows = odd.join(stay, "who", "left").join(works, ["who", "address"], "left")
+    return rows.fillna(False, ["works"])
 
 
 def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
@@ -132,7 +179,26 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresh
     # A client that was there before the pause as well has logged in after it once, at least.
     logins = F.when(F.col("first_seen") >= F.col("since"), F.col("logins")).otherwise(F.lit(1))
     after = {"logins": logins, "first_seen": F.greatest("first_seen", "since")}
-    return rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
+    alone = rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
+    usual = _hours_before(odd, by_token, thresholds)
+    judged = _with_habits(alone, seen, thresholds).join(usual, "token_id", "left")
+    return judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
+
+
+def _hours_before(odd: DataFrame, by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the tokens that go on at an hour at which other tokens of their owners were used before."""
+    paused = odd.select("who", "token_id", F.col("went_on").alias("hour"))
+    others = by_token.where(_is_short()).join(paused.select("who").distinct(), "who", "left_semi")
+    used = others.select("who", F.explode(hours_of()).alias("used"), F.col("token_id").alias("other")).distinct()
+    apart = F.pmod(F.col("used") - F.col("hour"), F.lit(_DAY_H))
+    before = (F.col("used") < F.col("hour") - 1) & apart.isin(0, 1, _DAY_H - 1) & (F.col("other") != F.col("token_id"))
+    days = F.count_distinct(F.floor(F.col("used") / F.lit(_DAY_H)))
+    return (
+        paused.join(used, "who")
+        .where(before)
+        .groupBy("token_id")
+        .agg((days >= thresholds.pause_hour_days).alias("at_usual_hour"))
+    )
 
 
 def _pauses(by_token: DataFrame) -> DataFrame:
@@ -218,6 +284,11 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
     return hours.join(usual.where(F.col("usual_machines") >= thresholds.schedule_machines), "who")
 
 
+def _in_hours(instant: str) -> Column:
+    """Whether an instant is at the hours of a job."""
+    return F.array_contains("hours", F.hour(instant))
+
+
 def _hours() -> Column:
     """Give the hours between the first and the last login of a use; of one that takes days the ends alone."""
     between = F.sequence("first_seen", "last_seen", F.expr("INTERVAL 1 HOUR"))
@@ -269,7 +340,7 @@ OFF_SCHEDULE: Final = Sign(
     title="Used outside the hours of its job",
     meaning="One machine uses the token when its job never works, or after a pause that its job never makes.",
     finds="one machine that uses the token of a job when the job never works, or after an unusual pause",
-    misses="a thief at the job's hours, and owners without a schedule",
+    misses="a thief at the job's hours, one login that looks like a late run, and owners without a schedule",
     subject_type=SubjectType.TOKEN,
     thresholds=ScheduleThresholds(),
     rule=off_schedule,
