@@ -41,7 +41,8 @@ as it likes.
 
 `clients_by_zone` makes one row for each principal, zone and client that belong together, whatever the tokens and
 addresses: `who`, `zone`, `wide`, `software`, `software_version`, `client`, `by_token` (whether it came with tokens),
-`first_seen`, `last_seen`, `logins`. Jobs have thousands of tokens and machines, and few of these rows.
+`first_seen`, `last_seen`, `logins`, `own_address` (whether no other principal came from its addresses). Jobs have
+thousands of tokens and machines, and few of these rows.
 
 Source: KIP-48, "Token Details"; KIP-511 (what clients say of themselves); kafka_dt/tokens/token.py
 """
@@ -224,9 +225,16 @@ def logins_by_place(events: DataFrame) -> DataFrame:
 
 def clients_by_zone(usage: DataFrame) -> DataFrame:
     """Count the logins of each principal by zone and client; `usage` has the zones."""
-    return usage.groupBy(*_CLIENT, F.col("token_id").isNotNull().alias("by_token")).agg(
-        *first_and_last(), F.sum("logins").alias("logins")
+    return (
+        usage.join(own_addresses(usage), "address")
+        .groupBy(*_CLIENT, F.col("token_id").isNotNull().alias("by_token"))
+        .agg(*first_and_last(), F.sum("logins").alias("logins"), F.bool_and("own_address").alias("own_address"))
     )
+
+
+def own_addresses(usage: DataFrame) -> DataFrame:
+    """Tell of each address whether it is one principal's own (`own_address`)."""
+    return usage.groupBy("address").agg((F.min("who") == F.max("who")).alias("own_address"))
 
 
 def days_of() -> Column:

@@ -18,14 +18,20 @@ A rule asks: did others come there before, did others come along, and does the o
 | `others_before` | how many others were there for `settled` when it came |
 | `others_along` | how many others came within `together` of it, before or after |
 | `origin` | where it made the most logins of where it had been before; null: it began there |
-| `others_moved` | how many of these moved; if others were there before, how many from the same origin |
-| `moved` | whether it came with a library that it had before, or began there |
+| `neighbours_before` | how many of the others that were there for `settled` had come from the same origin |
+| `people` | the size of the group of people with which it came; null: with none |
+| `others_moved` | how many of those moved; if others were there before, how many from the same origin |
+| `moved` | whether it came with a library that it had before, or began there, or came with a group of people |
 | `by_token` | whether it came with a token |
 
 The counts are over one row for each owner and zone, not over events. A cluster that moves takes its programs along. A
 thief with the tokens of many owners brings one of its own, so owners whose library is new there did not move. Where
 others were before, those who move together come from the same place: people who come to a VPN from their office do not
 explain a job that does.
+
+A group of people are `PEOPLE` owners or more that come from elsewhere to a large network within `together`, each on
+addresses of its own and not all with the same library: they bring their notebooks to a new office, or to a guests'
+network. A thief has a machine or two. The others of the group count as `others_moved`, wherever they come from.
 
 `homes_of` tells the zone in which an owner is on most days (`home`) and its large network there (`home_wide`), since
 when and until when it is there (`home_since`, `home_until`), and how often it was mainly in another zone than on its
@@ -58,6 +64,8 @@ TOGETHER: Final = timedelta(days=1)
 """Within which time those arrive who move together: a cluster moves within a shift."""
 MACHINES: Final = 10
 """So many machines that begin on one day are those of a team."""
+PEOPLE: Final = 3
+"""Two owners that come to a place on one day may be a thief with two tokens."""
 
 
 def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, together: timedelta = TOGETHER) -> DataFrame:
@@ -73,11 +81,13 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
         F.min("first_seen").alias("since"),
         F.max("last_seen").alias("until"),
         F.sum("logins").alias("logins"),
-        F.min(F.struct("first_seen", "software", "by_token")).alias("first"),
+        F.min(F.struct("first_seen", "software", "by_token", "own_address")).alias("first"),
+        F.min("wide").alias("network"),
         F.min(F.when(F.col("by_token"), F.col("first_seen"))).alias("tokens_since"),
         F.min(F.when(~F.col("by_token"), F.col("first_seen"))).alias("own_since"),
     )
-    each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token").drop("first")
+    each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token", "first.own_address")
+    each = each.drop("first")
     had = clients.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
@@ -90,12 +100,18 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
     busiest = F.max(F.struct("logins", name)).over(earlier)
     arrived = each.join(had, ["who", "came_with"]).withColumn("owner_since", F.min("since").over(of_owner))
     began = F.col("owner_since") == F.col("since")
+    in_network = Window.partitionBy("network").orderBy(arrival).rangeBetween(-seconds, seconds)
+    notebook = F.when(F.col("own_address") & ~began, F.col("came_with"))
+    notebooks, libraries = F.count(notebook).over(in_network), F.size(F.collect_set(notebook).over(in_network))
+    neighbours = Window.partitionBy(name, "origin").orderBy(arrival)
+    neighbours = neighbours.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
     from_there = Window.partitionBy(name, "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
+    moved_there = F.when(F.col("others_before") == 0, F.col("all_moved")).otherwise(F.col("moved_from_there"))
     movers, own = F.count(F.when(F.col("moved"), 1)), F.col("moved").cast("int")
     return (
         arrived.withColumns(
             {
-                "moved": (F.col("had_since") < F.col("since")) | began,
+                "people": F.when(notebook.isNotNull() & (notebooks >= PEOPLE) & (libraries > 1), notebooks),
                 "origin": busiest[name],
                 "tokens_since": F.min("tokens_since").over(of_owner),
                 "own_since": F.min("own_since").over(of_owner),
@@ -105,11 +121,11 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
                 "others_along": F.count("*").over(along) - 1,
             }
         )
+        .withColumn("moved", (F.col("had_since") < F.col("since")) | began | F.col("people").isNotNull())
+        .withColumn("neighbours_before", F.when(F.col("origin").isNotNull(), F.count("*").over(neighbours)))
         .withColumns({"all_moved": movers.over(along) - own, "moved_from_there": movers.over(from_there) - own})
-        .withColumn(
-            "others_moved", F.when(F.col("others_before") == 0, F.col("all_moved")).otherwise(F.col("moved_from_there"))
-        )
-        .drop("all_moved", "moved_from_there")
+        .withColumn("others_moved", F.greatest(moved_there, F.col("people") - 1))
+        .drop("all_moved", "moved_from_there", "network", "own_address")
     )
 
 

@@ -35,7 +35,7 @@ from kafka_dt.pipeline.report.expressions import (
     wide_network,
 )
 from kafka_dt.pipeline.report.lives import known_end
-from kafka_dt.pipeline.report.signs.new_describer import PURGED, answers_of_others
+from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, PURGED, answers_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -292,7 +292,8 @@ def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, 
             F.max(F.when(logged_in, time)).alias("last_login"),
         )
     )
-    described = answers_of_others(deeds_by_day(events.where(ok(EventType.TOKENS_DESCRIBED))), tokens)
+    answers = deeds_by_day(events.where(ok(EventType.TOKENS_DESCRIBED)))
+    described = answers_of_others(answers, tokens, NEW_DESCRIBER.thresholds)
     describers = described.select("principal").distinct().collect()
     is_described = known_end() + F.lit(PURGED) > F.lit(at)
     rows = tokens.select("token_id", "owner", "requester", "first", is_described.alias("is_described")).collect()

@@ -70,7 +70,7 @@ def described(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     made_since = sum(row.principal in each.whose for name, each in state.homes.items() if name not in habits.tokens)
     own = habits.owned.get(row.principal, 0) + made_since
-    if row.described <= own:
+    if row.described < own + thresholds.describe_others:
         return None
     return finding_of(
         NEW_DESCRIBER,

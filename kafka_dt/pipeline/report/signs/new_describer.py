@@ -2,8 +2,9 @@
 
 The answer to a describe request has the HMAC of each token, so it is worth more than a stolen token. Monitors describe
 all the time, and so do operators and those who renew tokens. The rule looks at principals that have worked here for
-`describe_history` without that: the first answers, in a day, that have more tokens than the principal owns or asked for
-are a finding. Tokens that ended in the day before count, too, because a node describes them until it removes them.
+`describe_history` without that: the first answers, in a day, that have `describe_others` tokens more than the
+principal owns or asked for are a finding. Tokens that ended in the day before count as its own, too, because a node
+describes them until it removes them. A few more may be its own, made at a broker that writes no audit events.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
@@ -65,13 +66,15 @@ class DescriberThresholds:
 
     describe_history: timedelta = threshold(timedelta(days=3), "Time that shows whether a principal describes tokens")
     """Programs that describe do it at their start, or every day."""
+    describe_others: int = threshold(3, "Tokens of others in an answer, at least")
+    """An ACL gives all tokens, or all of an owner; few owners have one or two."""
     administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
     """A thief describes at once what it has made itself allowed to."""
 
 
 def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     """Find principals that begin to describe tokens of others; one finding a principal."""
-    described = answers_of_others(seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)), seen.lives)
+    described = answers_of_others(seen.deeds.where(ok(EventType.TOKENS_DESCRIBED)), seen.lives, thresholds)
     since = described.groupBy("principal").agg(F.min("first_seen").alias("since"))
     history = F.lit(thresholds.describe_history)
     new = (
@@ -93,12 +96,13 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     return _findings(answers.unionByName(changed, allowMissingColumns=True))
 
 
-def answers_of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
-    """Keep the answers with more tokens than the principal owned or had asked for on that day (`own`).
+def answers_of_others(answers: DataFrame, lives: DataFrame, thresholds: DescriberThresholds) -> DataFrame:
+    """Keep the answers with `describe_others` tokens more than the principal owned or asked for on that day (`own`).
 
     Args:
         answers: `principal`, `date`, `first_seen`, `last_seen`, `described`, as `deeds.deeds_by_day` makes them.
         lives: `owner`, `requester`, `created_at` and what `lives.known_end` asks for, of each token.
+        thresholds: what makes an answer one with tokens of others.
     """
     days = answers.groupBy("principal", "date").agg(*first_and_last())
     whose = F.explode(F.array_distinct(F.array("owner", "requester")))
@@ -106,7 +110,7 @@ def answers_of_others(answers: DataFrame, lives: DataFrame) -> DataFrame:
     in_answers = (F.col("created_at") <= F.col("last_seen")) & (F.col("end") + F.lit(PURGED) > F.col("first_seen"))
     own = days.join(tokens, "principal").where(in_answers).groupBy("principal", "date").agg(F.count("*").alias("own"))
     with_own = answers.join(own, ["principal", "date"], "left").fillna(0, ["own"])
-    return with_own.where(F.col("described") > F.col("own"))
+    return with_own.where(F.col("described") >= F.col("own") + thresholds.describe_others)
 
 
 def _administrators(seen: Observed) -> DataFrame:

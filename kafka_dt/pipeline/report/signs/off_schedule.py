@@ -119,12 +119,20 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     rows = uses.withColumn("alone", F.min("address").over(around) == F.max("address").over(around))
     at_odd_hours = ~_in_hours("first_seen") & ~_in_hours("last_seen")
     odd = seen.work("odd", _with_habits(rows.where(F.col("alone") & _is_short() & at_odd_hours), seen, thresholds))
+    odd = odd.join(_long_runs(odd, uses, thresholds), "token_id", "left_anti")
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
     once = F.sum("logins").over(Window.partitionBy("who", "address", "token_id")) == 1
     at_work = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
     return _with_machines(odd.where(is_old).withColumn("once", once), uses).where(
         ~(F.col("as_ever") & F.col("once") & at_work)
     )
+
+
+def _long_runs(odd: DataFrame, uses: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the tokens of odd uses that several machines begin to use outside the hours, one after another."""
+    others = uses.join(odd.select("token_id").distinct(), "token_id", "left_semi").where(~_in_hours("first_seen"))
+    tokens = others.groupBy("token_id").agg(F.count_distinct("address").alias("machines"))
+    return tokens.where(F.col("machines") >= thresholds.schedule_machines).select("token_id")
 
 
 def _with_habits(uses: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:

@@ -7,8 +7,8 @@ the usual one does is a tool in other hands, if it stays below `rare_share` of t
 not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
 `usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
 token of its own, made within an hour (`fresh`) before its first use, and is in a zone and has the kind of client id of
-the usual library. The rule also looks at later logins: whether the usual library
-goes on.
+the usual library. So are people who come to a network as a group, each with a notebook (`peers.py`). The rule also
+looks at later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was.
 
@@ -97,7 +97,9 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         since = usual_uses.groupBy("who", name).agg(F.min("first_seen").alias("since"))
         there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
-    return _findings(_without_variants(seen.work("uses", uses), by_token, seen.lives, thresholds))
+    people = seen.arrivals.where(F.col("people").isNotNull()).select("who", "zone")
+    alone = uses.join(people, ["who", "zone"], "left_anti")
+    return _findings(_without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds))
 
 
 def _without_variants(

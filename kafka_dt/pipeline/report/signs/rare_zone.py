@@ -39,16 +39,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, hour_number, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.workdays import is_in_day, workdays
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
-
-_DAY_H: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,6 @@ class ZoneThresholds:
     """In an office more than half of the people commute; in a cluster one in twenty owners."""
     neighbours: int = threshold(5, "Owners that are at home in a zone that is known")
     """Fewer show no habit."""
-    day_hours: int = threshold(10, "Hours of a person's day")
-    """Eight, and some days begin later."""
-    by_day: float = threshold(0.85, "... and the share of its uses in them, at least")
-    """A program that works all day has less than half of them in such hours."""
-    day_parts: int = threshold(5, "... in so many different hours, at least")
-    """A job that runs once or twice a day has its hours, but they are no day."""
     visitors: int = threshold(2, "Neighbours in the same zone within a day that explain a visit")
     """A cluster that moves or fails over takes several owners along."""
 
@@ -95,7 +88,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.arrivals, thresholds), ["who", "zone"]))
+    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.arrivals), ["who", "zone"]))
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -170,33 +163,16 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     return there.withColumn("new_client", new_client)
 
 
-def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame) -> DataFrame:
     """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`)."""
-    first, last = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
-    # A use of a day or longer goes on at all hours.
-    in_use = F.explode(F.sequence(first, F.least(last, first + F.lit(_DAY_H - 1)))).alias("number")
-    hours = (
-        usage.select("who", in_use)
-        .groupBy("who", F.pmod("number", F.lit(_DAY_H)).alias("hour"))
-        .agg(F.count("*").alias("uses"))
-    )
-    begins = F.transform(
-        F.sequence(F.lit(0), F.lit(thresholds.day_hours - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(_DAY_H))
-    )
-    days = hours.withColumn("begin", F.explode(begins)).groupBy("who", "begin").agg(F.sum("uses").alias("uses"))
-    busiest = days.groupBy("who").agg(with_most("begin", "uses").alias("begin"), F.max("uses").alias("in_day"))
-    owners = hours.groupBy("who").agg(F.sum("uses").alias("uses"), F.count("*").alias("hours")).join(busiest, "who")
-    works_by_day = (F.col("in_day") >= F.col("uses") * F.lit(thresholds.by_day)) & (
-        F.col("hours") >= thresholds.day_parts
-    )
-    comes_by_day = F.pmod(F.hour("since") - F.col("begin"), F.lit(_DAY_H)) < thresholds.day_hours
     there = arrivals.select("who", "zone", "others_before")
-    is_peoples = (F.col("others_before") > 0) & ~F.col("of_jobs")
+    is_peoples = (F.col("others_before") > 0) & ~F.coalesce("stays", F.lit(False))
+    by_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since")) & is_peoples
     return (
-        visits.select("who", "zone", "since", F.coalesce("stays", F.lit(False)).alias("of_jobs"))
-        .join(owners, "who")
+        visits.select("who", "zone", "since", "stays")
+        .join(workdays(usage), "who", "left")
         .join(there, ["who", "zone"])
-        .select("who", "zone", (works_by_day & comes_by_day & is_peoples).alias("by_day"))
+        .select("who", "zone", F.coalesce(by_day, F.lit(False)).alias("by_day"))
     )
 
 

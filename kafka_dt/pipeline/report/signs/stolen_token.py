@@ -38,6 +38,9 @@ is a load test, or a new place of the job. Nor is a detour (`detours.py`) told, 
 owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that
 it had there.
 
+People who work by day are not strange by day and on a machine of their own, in a network to which `neighbours_before`
+others had come from where they were: their colleagues work with a laptop in the office or on the VPN, too.
+
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold.
 
@@ -70,10 +73,12 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     some,
 )
+from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients, with_owners_since
+from kafka_dt.pipeline.report.workdays import is_in_day, workdays
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -115,6 +120,8 @@ class StolenTokenThresholds:
     """A job of so many machines, that began within a `shortest_history`, does not move as one."""
     known_for: timedelta = threshold(timedelta(days=3), "How long an owner is known that has a usual place")
     """Before that, an owner is known by too few days: jobs run daily, and the first day is not the truth."""
+    neighbours_before: int = threshold(5, "Neighbours that were in a network before in which people work")
+    """A few may be travellers."""
     move_together: int = threshold(3, "Owners that came to a zone on the same day move together")
     """A cluster that moves or fails over takes several owners along; a thief has the token of one, or of two."""
 
@@ -132,7 +139,8 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     told = _not_of_hubs(strange.select(*counted).unionByName(unlike.select(*counted)), seen.usage, thresholds)
     cases = judged.select(*columns).unionByName(told.drop("requester"), allowMissingColumns=True)
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
-    ranked = _not_deployed(cases, seen).withColumn("rank", F.rank().over(of_use))
+    strange_cases = seen.work("cases", _not_deployed(cases, seen))
+    ranked = _not_as_neighbours(strange_cases, seen, thresholds).withColumn("rank", F.rank().over(of_use))
     unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
     odd = seen.work("odd", _not_on_detours(unusual, seen))
     return _findings(odd, _habits(seen.usage, odd))
@@ -150,6 +158,21 @@ def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:
     deployed = seen.deployments.withColumn("deployed", F.lit(True))
     rows = odd.withColumn("day", F.to_date("first_seen")).join(deployed, ["who", "wide", "day"], "left")
     return rows.where((F.col("case") == FOREIGN) | F.col("deployed").isNull()).drop("day", "deployed")
+
+
+def _not_as_neighbours(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Leave out uses of people by day and on a machine of their own, where many of their neighbours were before."""
+    came = seen.network_arrivals.where(F.col("neighbours_before") >= thresholds.neighbours_before)
+    by_owners = seen.usage.join(odd.select("who").distinct(), "who", "left_semi")
+    own = own_addresses(seen.usage.join(odd.select("address").distinct(), "address", "left_semi"))
+    usual = (
+        odd.where(F.col("case") != FOREIGN)
+        .join(came.select("who", "wide"), ["who", "wide"])
+        .join(workdays(by_owners), "who")
+        .join(own.where("own_address"), "address")
+        .where(is_in_day(F.col("first_seen")))
+    )
+    return odd.join(usual.select(*_PLACE).distinct(), [*_PLACE], "left_anti")
 
 
 def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
@@ -194,7 +217,7 @@ def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataF
     )
     clients = seen.clients.where("by_token").select("who", "wide", *_OWNED).distinct()
     clients = with_owners_since(clients, seen.clients, *_OWNED)
-    arrived = seen.arrivals.select("who", "zone", "others_moved", "tokens_since")
+    arrived = seen.arrivals.select("who", "zone", "people", "others_moved", "tokens_since")
     zone_since, library_since, client_since = (F.col(f"owner_{name}_since") for name in _OWNED)
     new_client, new_program = F.greatest(library_since, client_since), F.least(library_since, client_since)
     # The uses are many, the clients that an owner did not begin with are few.
@@ -203,12 +226,13 @@ def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataF
     moves = (F.col("others_moved") >= thresholds.move_together - 1) & (library_since < zone_since)
     day, began = F.lit(thresholds.history), F.col("began")
     in_new_zone = (zone_since > began) & (F.col("first_seen") < zone_since + day) & (new_client >= zone_since) & ~moves
+    in_group = F.col("people").isNotNull() & (F.col("first_seen") < zone_since + day)
     by_new_program = (new_program > began) & (F.col("first_seen") < new_client + day)
     counts = F.format_string("%d tokens before it, since %s", "siblings", as_text(F.col("siblings_since")))
     return (
         seen.usage.join(late, ["who", "wide", *_OWNED])
         .join(known.where(is_known), "token_id")
-        .where((F.col("first_seen") > F.col("history_end")) & (in_new_zone | by_new_program))
+        .where((F.col("first_seen") > F.col("history_end")) & (in_new_zone | by_new_program) & ~in_group)
         .withColumns({"case": F.lit(UNLIKE), "counts": counts})
     )
 
@@ -217,7 +241,8 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
     overlap = F.lit(thresholds.overlap)
     zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
     own_library = ~_new_to_owner("software") | (F.col("library_since") < F.col("came"))
-    moves = (F.col("others_moved") >= thresholds.move_together - 1) & own_library
+    in_group = F.col("people").isNotNull()
+    moves = (F.col("others_moved") >= thresholds.move_together - 1) & (own_library | in_group)
     strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
     known_well = F.col("owner_tokens") >= thresholds.known_tokens
@@ -230,7 +255,9 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
 
     elsewhere = zone_new & strange_zone & zone_goes_on
     names_itself = ~client_new & ~F.coalesce(_usual("named_since"), F.lit(False))
-    another_client = ~_usual("address_since") & ((software_new & ~names_itself) | other_release) & client_goes_on
+    another_client = (
+        ~_usual("address_since") & ((software_new & ~names_itself) | other_release) & client_goes_on & ~in_group
+    )
     moved_and_changed = zone_new & strange_zone & (software_new | client_new)
 
     many_machines = F.col("parts") >= thresholds.parts
@@ -333,7 +360,7 @@ def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed) -> DataF
     for name in _OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(habits.groupBy("who", name).agg(since), ["who", name], "left")
-    moved = seen.arrivals.select("who", "zone", "others_moved", F.col("since").alias("came"))
+    moved = seen.arrivals.select("who", "zone", "people", "others_moved", F.col("since").alias("came"))
     # A library that came with an upgrade is in no token's history, but moves along.
     libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
     rows = rows.join(moved, ["who", "zone"], "left").join(libraries, ["who", "software"])

@@ -1,0 +1,58 @@
+"""Owners that work by day, as people do, and when their day is.
+
+    visits.join(workdays(uses), "who").where(is_in_day(F.col("since")))
+
+Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import hour_number, with_most
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DAY_H: Final = 24
+_HOURS: Final = 10
+"""Eight, and some days begin later."""
+_SHARE: Final = 0.85
+"""A program that works all day has less than half of its uses in such hours."""
+_PARTS: Final = 5
+"""A job that runs once or twice a day has its hours, but they are no day."""
+
+
+def workdays(usage: DataFrame) -> DataFrame:
+    """Give the owners that work by day (`who`), and in which hour of the day (UTC) they begin (`day_begins`).
+
+    Args:
+        usage: where tokens of some owners were used, as `lives.logins_by_place` makes it.
+    """
+    first, last = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
+    # A use of a day or longer goes on at all hours.
+    in_use = F.explode(F.sequence(first, F.least(last, first + F.lit(_DAY_H - 1)))).alias("number")
+    hours = (
+        usage.select("who", in_use)
+        .groupBy("who", F.pmod("number", F.lit(_DAY_H)).alias("hour"))
+        .agg(F.count("*").alias("uses"))
+    )
+    begins = F.transform(
+        F.sequence(F.lit(0), F.lit(_HOURS - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(_DAY_H))
+    )
+    days = hours.withColumn("begin", F.explode(begins)).groupBy("who", "begin").agg(F.sum("uses").alias("uses"))
+    busiest = days.groupBy("who").agg(with_most("begin", "uses").alias("day_begins"), F.max("uses").alias("in_day"))
+    return (
+        hours.groupBy("who")
+        .agg(F.sum("uses").alias("uses"), F.count("*").alias("hours"))
+        .join(busiest, "who")
+        .where((F.col("in_day") >= F.col("uses") * F.lit(_SHARE)) & (F.col("hours") >= _PARTS))
+        .select("who", "day_begins")
+    )
+
+
+def is_in_day(instant: Column) -> Column:
+    """Whether an instant is in the day of the owner of a row of `workdays`."""
+    return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(_DAY_H)) < _HOURS
