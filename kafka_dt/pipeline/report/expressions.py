@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HOUR_S: Final = 3600
+_DAY_H: Final = 24
 INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
 """How evidence shows an instant."""
 _LONGEST_SHOWN: Final = 120
@@ -65,6 +66,12 @@ _POD_SUFFIX: Final = r"[-_][bcdfghjklmnpqrstvwxz]{5}(?![a-z0-9])"
 """The random end of a pod's name may be without a digit."""
 _REPEATED: Final = rf"#(?:[-_.:/]+#|{_POD_SUFFIX})+"
 """A negative number has a second hyphen, as Spark's ids of groups have."""
+
+_GIVEN: Final = (
+    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*|#)?"
+    r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
+)
+"""Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""
 
 
 def of_type(*types: EventType) -> Column:
@@ -126,6 +133,12 @@ def _in_utc(row: Row, instants: Sequence[str]) -> dict[str, Any]:
 def hour_number(instant: Column) -> Column:
     """Give the hour of an instant, as a number since 1970."""
     return F.floor(F.unix_seconds(instant) / F.lit(_HOUR_S))
+
+
+def hours_of_day(first: str, last: str) -> Column:
+    """Give the hours of a day (UTC) between two instants of that day, with an hour before and after, as an array."""
+    hours = F.sequence(F.hour(first) - F.lit(1), F.hour(last) + F.lit(1))
+    return F.transform(hours, lambda hour: F.pmod(hour, F.lit(_DAY_H)))
 
 
 def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[Column, Column]:
@@ -239,6 +252,11 @@ def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
     words = F.regexp_replace(F.lower(shortened(client_id)), _VARIABLE, "$1#")
     return F.coalesce(F.regexp_replace(words, _REPEATED, "#"), F.lit(UNKNOWN))
+
+
+def is_given(client: Column) -> Column:
+    """Whether a kind of client id is one that libraries and Kafka's own commands give, which tell nothing."""
+    return client.rlike(_GIVEN)
 
 
 def software(name: Column) -> Column:

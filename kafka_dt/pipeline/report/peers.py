@@ -29,9 +29,9 @@ thief with the tokens of many owners brings one of its own, so owners whose libr
 others were before, those who move together come from the same place: people who come to a VPN from their office do not
 explain a job that does.
 
-A group of people are `PEOPLE` owners or more that come from elsewhere to a large network within `together`, each on
+A group of people are `PEOPLE` owners or more that come from one origin to a large network within `together`, each on
 addresses of its own and not all with the same library: they bring their notebooks to a new office, or to a guests'
-network. A thief has a machine or two. The others of the group count as `others_moved`, wherever they come from.
+network. A thief has a machine or two. The others of the group count as `others_moved`.
 
 `homes_of` tells the zone in which an owner is on most days (`home`) and its large network there (`home_wide`), since
 when and until when it is there (`home_since`, `home_until`), and how often it was mainly in another zone than on its
@@ -100,7 +100,7 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
     busiest = F.max(F.struct("logins", name)).over(earlier)
     arrived = each.join(had, ["who", "came_with"]).withColumn("owner_since", F.min("since").over(of_owner))
     began = F.col("owner_since") == F.col("since")
-    in_network = Window.partitionBy("network").orderBy(arrival).rangeBetween(-seconds, seconds)
+    in_network = Window.partitionBy("network", "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
     notebook = F.when(F.col("own_address") & ~began, F.col("came_with"))
     notebooks, libraries = F.count(notebook).over(in_network), F.size(F.collect_set(notebook).over(in_network))
     neighbours = Window.partitionBy(name, "origin").orderBy(arrival)
@@ -111,7 +111,6 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
     return (
         arrived.withColumns(
             {
-                "people": F.when(notebook.isNotNull() & (notebooks >= PEOPLE) & (libraries > 1), notebooks),
                 "origin": busiest[name],
                 "tokens_since": F.min("tokens_since").over(of_owner),
                 "own_since": F.min("own_since").over(of_owner),
@@ -121,6 +120,7 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
                 "others_along": F.count("*").over(along) - 1,
             }
         )
+        .withColumn("people", F.when(notebook.isNotNull() & (notebooks >= PEOPLE) & (libraries > 1), notebooks))
         .withColumn("moved", (F.col("had_since") < F.col("since")) | began | F.col("people").isNotNull())
         .withColumn("neighbours_before", F.when(F.col("origin").isNotNull(), F.count("*").over(neighbours)))
         .withColumns({"all_moved": movers.over(along) - own, "moved_from_there": movers.over(from_there) - own})

@@ -13,7 +13,8 @@
   fewer than `move_together` moved there on the same day; and the library or the kind of client id is new to the owner.
   An owner that came to such networks before travels.
 - `ANEW`: the zone, the library and the kind of client id are all new to the owner, and fewer than `move_together` moved
-  to the zone on the same day. An owner that came to another zone so before travels.
+  to the zone on the same day. An owner that came to another zone so before travels. A kind of client id that libraries
+  give counts as new.
 
 In both cases the owner was known for `known_for` when it came.
 """
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text
+from kafka_dt.pipeline.report.expressions import as_text, is_given
 from kafka_dt.pipeline.report.peers import first_arrivals
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def strange_clients(seen: Observed, *, since: str, known_for: timedelta, move_to
         return F.col(f"owner_{name}_since") >= F.col(came)
 
     case = F.when(is_new("software", "wide_since") | is_new("client", "wide_since"), F.lit(ALONE)).when(
-        is_new("software", "zone_since") & is_new("client", "zone_since"), F.lit(ANEW)
+        is_new("software", "zone_since") & (is_new("client", "zone_since") | is_given(F.col("client"))), F.lit(ANEW)
     )
 
     def of_place(name: str) -> Column:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import hour_number, with_most
+from kafka_dt.pipeline.report.lives import TOLD, hours_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,13 +30,15 @@ def workdays(usage: DataFrame) -> DataFrame:
     """Give the owners that work by day (`who`), and in which hour of the day (UTC) they begin (`day_begins`).
 
     Args:
-        usage: where tokens of some owners were used, as `lives.logins_by_place` makes it.
+        usage: where tokens of some owners were used, as `lives.logins_by_place` makes it. Logins without a token say
+            nothing here: a use that takes days counts for all hours, and people get a token every day.
     """
-    first, last = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
-    # A use of a day or longer goes on at all hours.
-    in_use = F.explode(F.sequence(first, F.least(last, first + F.lit(_DAY_H - 1)))).alias("number")
+    begin = hour_number(F.col("first_seen"))
+    told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
+    in_use = F.when(told, hours_of()).otherwise(F.sequence(begin, begin + F.lit(_DAY_H - 1)))
     hours = (
-        usage.select("who", in_use)
+        usage.where(F.col("token_id").isNotNull())
+        .select("who", F.explode(in_use).alias("number"))
         .groupBy("who", F.pmod("number", F.lit(_DAY_H)).alias("hour"))
         .agg(F.count("*").alias("uses"))
     )

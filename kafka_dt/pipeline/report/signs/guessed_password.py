@@ -1,8 +1,9 @@
 """Wrong passwords of one principal are tried where it never logs in.
 
-`wrong_passwords` wrong ones in a day are a sign, if they come from zones in which the principal never logged in,
-neither before nor later; or, in a zone of the principal, from a machine and with a library that it never had. It does
-not matter from how many addresses they come, nor how fast: a client may take its time and use a new address each time.
+`wrong_passwords` wrong ones in a day are a sign, if they come from zones in which the principal never logged in before,
+and does not for `password_history` later; or, in a zone of the principal, from a machine and with a library that it
+never had. It does not matter from how many addresses they come, nor how fast: a client may take its time and use a new
+address each time.
 
 A program with an old or mistyped password is quiet, because its principal logs in from its network, at the latest after
 the repair. So are principals that were not known for `password_history`, and those that never logged in. But an account
@@ -10,8 +11,8 @@ that no client uses has a password, too: tries of it are a sign where no princip
 the table begins, and at most one other principal is tried there. Programs that have moved with old passwords are
 several.
 
-The severity is medium, because nothing that was tried is right. A password that is right in the end is *Logged in by a
-stranger*; passwords of many principals are *Trying passwords of many principals*.
+The severity is high if the principal logs in there in the end: one password was right. Otherwise nothing that was tried
+is right, and it is medium. Passwords of many principals are *Trying passwords of many principals*.
 
 Not seen: a client in a network of the principal with its library, and one that tries a few passwords a day.
 """
@@ -28,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.expressions import as_text, of_type, some
-from kafka_dt.pipeline.report.signs.finding import Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.guesses import guesses
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -58,10 +59,11 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",
-        severity=F.lit(Severity.MEDIUM.value),
+        severity=high_if(F.col("succeeded_at").isNotNull()),
         evidence=[
             ("wrong passwords in a day", F.col("most")),
             ("attempts", F.col("events")),
+            ("a login there succeeded at", as_text(F.col("succeeded_at"))),
             ("from addresses", some(F.col("addresses"))),
             ("in zones", some(F.col("zones"))),
             ("the principal logs in from zones", some(F.col("homes"))),

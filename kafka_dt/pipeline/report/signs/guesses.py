@@ -31,7 +31,8 @@ _TRIED_THERE: Final = 2
 def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: timedelta) -> DataFrame:
     """Find what is tried `many` times in a day by clients that are not the owner's, neither before nor later.
 
-    They come from zones where the owner never logs in; or from a machine and with a library that it never has, in a
+    They come from zones where the owner never logs in, or did not before and does not for `history`: who has guessed
+    right logs in there, too. Or they come from a machine and with a library that it never has, in a
     zone that it shares. What an owner has that never logged in at all is guessed where no principal logs in.
 
     Args:
@@ -43,7 +44,8 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
 
     Returns:
         A row for each: `of`, `owner`, `known_since`, `first_seen`, `last_seen`, `events`, `most` (in a day), `address`
-        (the one with the most), `addresses`, `zones`, `clients`, and `homes`, where the owner logs in.
+        (the one with the most), `addresses`, `zones`, `clients`, `succeeded_at`, when the owner logged in there, and
+        `homes`, where it logs in otherwise.
     """
     homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner")
@@ -51,14 +53,12 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     placed = seen.zones.of(tries).withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
     tried_there = F.size(F.collect_set("owner").over(Window.partitionBy("zone")))
     judged = (
-        _with_places(placed, seen)
+        _with_places(placed, seen, history)
         .withColumn("tried_there", tried_there)
         .join(known, "owner", "left")
         .crossJoin(F.broadcast(begin))
     )
-    strange = judged.where(_is_strange(history)).drop(
-        "at_home", "own_library", "own_machine", "used", "settled", "tried_there"
-    )
+    strange = judged.where(_is_strange(history)).drop("own_library", "own_machine", "used", "settled", "tried_there")
     in_a_day = F.sum("deeds").over(Window.partitionBy(of, "date"))
     of_address = F.sum("deeds").over(Window.partitionBy(of, "address"))
     found = (
@@ -73,21 +73,26 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            F.min(F.when(~F.col("at_home"), F.col("place_since"))).alias("succeeded_at"),
         )
     )
     there = homes.join(found.select("owner"), "owner", "left_semi")
     return found.join(there.groupBy("owner").agg(F.slice(distinct("zone"), 1, SHOWN).alias("homes")), "owner", "left")
 
 
-def _with_places(tries: DataFrame, seen: Observed) -> DataFrame:
+def _with_places(tries: DataFrame, seen: Observed, history: timedelta) -> DataFrame:
     """Say of each try whether the owner has its zone, library and machine, and whether any principal logs in there."""
+    since, until = F.min("first_seen").alias("place_since"), F.max("last_seen").alias("place_until")
+    stays = F.col("place_until") >= F.col("place_since") + F.lit(history)
+    at_home = F.coalesce((F.col("place_since") <= F.col("first_seen")) | stays, F.lit(False))
     yes = F.lit(True)
     owners = tries.select("owner").distinct()
     own = seen.clients.withColumnRenamed("who", "owner").join(owners, "owner", "left_semi")
     tried = tries.select("owner", "address").distinct()
     machines = seen.usage.withColumnRenamed("who", "owner").join(tried, ["owner", "address"], "left_semi")
     return (
-        tries.join(own.select("owner", "zone", yes.alias("at_home")).distinct(), ["owner", "zone"], "left")
+        tries.join(own.groupBy("owner", "zone").agg(since, until), ["owner", "zone"], "left")
+        .withColumn("at_home", at_home)
         .join(own.select("owner", "software", yes.alias("own_library")).distinct(), ["owner", "software"], "left")
         .join(machines.select("owner", "address", yes.alias("own_machine")).distinct(), ["owner", "address"], "left")
         .join(seen.clients.select("zone", yes.alias("used")).distinct(), "zone", "left")
@@ -104,4 +109,4 @@ def _is_strange(history: timedelta) -> Column:
         & (F.col("settled") < F.col("begun"))
         & (F.col("tried_there") <= _TRIED_THERE)
     )
-    return (known & (F.col("at_home").isNull() | another)) | unused
+    return (known & (~F.col("at_home") | another)) | unused

@@ -36,6 +36,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    hours_of_day,
     of_type,
     ok,
     some,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_NEAR: Final = (23, 0, 1)
-"""An hour before, the hour, and one after it, of a day."""
 PURGED: Final = timedelta(days=1)
 """Within which time a token that has ended is removed, and described no longer; by default it takes an hour
 (`delegation.token.expiry.check.interval.ms`)."""
@@ -127,8 +126,8 @@ def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     done = seen.deeds.where(went_well()).join(describers, "principal", "left_semi")
     acts = seen.work("acts", seen.zones.of(done))
     libraries = acts.groupBy("principal", "software").agg(F.min("first_seen").alias("since"))
-    hours = F.array(*(F.pmod(F.hour(name) + near, F.lit(24)) for name in ("first_seen", "last_seen") for near in _NEAR))
-    earlier = acts.select("principal", "zone", "described", hours.alias("near"), F.col("first_seen").alias("at"))
+    near = hours_of_day("first_seen", "last_seen").alias("near")
+    earlier = acts.select("principal", "zone", "described", near, F.col("first_seen").alias("at"))
     before = (
         libraries.join(earlier, "principal")
         .where(F.col("at") < F.col("since"))

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, is_given, some, with_most
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_GIVEN: Final = (
-    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*|#)?"
-    r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
-)
-"""Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""
 _KNOWN: Final = ("program_since", "owner_since", "others", "others_logins")
 """What a finding says of a program."""
 
@@ -78,7 +73,7 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
 def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
     names = clients.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
-    programs = _others(clients.where(~F.col("client").rlike(_GIVEN)), ("software", "client"), thresholds)
+    programs = _others(clients.where(~is_given(F.col("client"))), ("software", "client"), thresholds)
     known = clients.where("by_token").groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     return (
         programs.join(known, "who")

@@ -17,8 +17,8 @@ It takes `neighbours` to know a zone. These visits are quiet:
 - It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
 - It is a detour (`detours.py`): the owner's line or cluster is down, its home is silent meanwhile, as it is not else,
   and its work goes on with clients that it had there.
-- The owner works by day, comes by day and with clients that it had, and others were there before, who do not stay:
-  people whose notebooks run beside jobs have a laptop as well.
+- The owner works by day, comes by day and with clients that it had, and others were in that large network before, who
+  do not stay in that zone: people whose notebooks run beside jobs have a laptop as well.
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
@@ -88,7 +88,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.arrivals), ["who", "zone"]))
+    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.network_arrivals), ["who", "zone"]))
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -101,6 +101,7 @@ def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) ->
             F.max("last_seen").alias("until"),
             F.sum("logins").alias("logins"),
             F.max("by_token").alias("by_token"),
+            F.min("wide").alias("wide"),
         )
         .withColumns(
             {
@@ -164,14 +165,17 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
 
 
 def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`)."""
-    there = arrivals.select("who", "zone", "others_before")
+    """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`).
+
+    Others were before if they came to the large network: on each floor of an office others work.
+    """
+    there = arrivals.select("who", "wide", "others_before")
     is_peoples = (F.col("others_before") > 0) & ~F.coalesce("stays", F.lit(False))
     by_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since")) & is_peoples
     return (
-        visits.select("who", "zone", "since", "stays")
+        visits.select("who", "zone", "wide", "since", "stays")
         .join(workdays(usage), "who", "left")
-        .join(there, ["who", "zone"])
+        .join(there, ["who", "wide"])
         .select("who", "zone", F.coalesce(by_day, F.lit(False)).alias("by_day"))
     )
 

@@ -16,8 +16,9 @@ library and client id, never by address alone. A use is a sign in one of these c
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
   user with a laptop, the client has to be another one as well.
-- *another client*: at a new address it is another library, or another release of the library with another kind of
-  client id, and the usual clients go on. A usual kind of client id that begins to name its library is an upgrade.
+- *another client*: at a new address it is a library that the owner does not use for `history` either, or another
+  release of the library with another kind of client id, and the usual clients go on. A usual kind of client id that
+  begins to name its library is an upgrade.
 - *moved and changed*: the zone is new to the token and its owner, and the library or the kind of client id is new to
   the token. The usual use need not go on: a thief that moves a job takes its program along.
 - *strange to its owner*: the owner is known for longer than `history`, so even the first day of a token is no excuse.
@@ -242,6 +243,7 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
     zone_new, software_new, client_new = (~_usual(f"{part}_since") for part in _OWNED)
     own_library = ~_new_to_owner("software") | (F.col("library_since") < F.col("came"))
     in_group = F.col("people").isNotNull()
+    had_library = F.col("library_since") + F.lit(thresholds.history) < F.col("first_seen")
     moves = (F.col("others_moved") >= thresholds.move_together - 1) & (own_library | in_group)
     strange_zone = _new_to_owner("zone") & ~moves
     strange_client = _new_to_owner("software") | _new_to_owner("client")
@@ -255,9 +257,8 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
 
     elsewhere = zone_new & strange_zone & zone_goes_on
     names_itself = ~client_new & ~F.coalesce(_usual("named_since"), F.lit(False))
-    another_client = (
-        ~_usual("address_since") & ((software_new & ~names_itself) | other_release) & client_goes_on & ~in_group
-    )
+    other_library = software_new & ~names_itself & ~had_library
+    another_client = ~_usual("address_since") & (other_library | other_release) & client_goes_on & ~in_group
     moved_and_changed = zone_new & strange_zone & (software_new | client_new)
 
     many_machines = F.col("parts") >= thresholds.parts

@@ -14,6 +14,9 @@ The cases:
   Or the user was silent for `admin_silent`, and no colleagues are there.
 - *a user for some hours*: the principal makes a user and gives it rights over others, the user logs in, and within
   `admin_short` the principal changes it again or takes a right from it. It never logs in after that.
+- *rights over others at a strange hour*: the principal gives somebody all topics or groups, the cluster, or tokens of
+  others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With an hour around,
+  these have `admin_hours` different hours. Who is called at night gives a right to one topic.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
@@ -38,7 +41,17 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    hours_of_day,
+    of_type,
+    ok,
+    some,
+    went_well,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -50,6 +63,7 @@ if TYPE_CHECKING:
 NEW_PLACE: Final = "from a new place"
 SET_PASSWORD: Final = "a password that it set"  # noqa: S105 - the name of a case
 SOME_HOURS: Final = "a user for some hours"
+STRANGE_HOUR: Final = "rights over others at a strange hour"
 EVERYBODY: Final = "rights for everybody"
 _RIGHTS_OVER_OTHERS: Final = (
     r"^ALLOW (?:All|Alter|AlterConfigs|ClusterAction|CreateTokens|DescribeTokens) of \w+ "
@@ -96,6 +110,10 @@ class StrangeAdministrationThresholds:
     """Longer than most absences in which a password is forgotten."""
     admin_short: timedelta = threshold(timedelta(days=2), "Life of a user that is made for one thing")
     """Who needs an account for work needs it for longer."""
+    admin_days: int = threshold(7, "Days that show the hours of an administrator")
+    """A week has shifts and a weekend."""
+    admin_hours: int = threshold(7, "... and their different hours, with an hour around")
+    """Who is seen at fewer hours has none that are strange."""
     admin_settled: timedelta = threshold(timedelta(days=3), "First days, in which users and rights are set up")
     """A company that begins with kafka-dt."""
 
@@ -112,6 +130,7 @@ def strange_administration(seen: Observed, thresholds: StrangeAdministrationThre
         .unionByName(_told(everybody, EVERYBODY, F.lit(None).cast("string")))
         .unionByName(_passwords_set(seen, changes, thresholds))
         .unionByName(_users_for_hours(seen, late, changes, thresholds))
+        .unionByName(_at_strange_hours(seen, changes, thresholds))
     )
     return _findings(cases)
 
@@ -255,6 +274,28 @@ def _users_for_hours(
     return _told(first, SOME_HOURS, counts)
 
 
+def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
+    """Give the rights over others that principals gave at hours at which they never worked before."""
+    given = changes.where(of_type(EventType.ACL_CREATED) & F.col("acl").rlike(_RIGHTS_OVER_OTHERS))
+    near = hours_of_day("first_seen", "last_seen").alias("near")
+    worked = seen.deeds.where(went_well()).select("principal", F.col("date").alias("day"), near)
+    before = (
+        given.select("principal", "date")
+        .distinct()
+        .join(worked, "principal")
+        .where(F.col("day") < F.col("date"))
+        .groupBy("principal", "date")
+        .agg(
+            F.count_distinct("day").alias("days"),
+            F.array_distinct(F.flatten(F.collect_set("near"))).alias("hours"),
+        )
+        .where((F.col("days") >= thresholds.admin_days) & (F.size("hours") >= thresholds.admin_hours))
+    )
+    odd = given.join(before, ["principal", "date"]).where(~F.array_contains("hours", F.hour("first_seen")))
+    counts = F.format_string("on %d days before it did nothing in that hour (UTC) or the ones around it", "days")
+    return _told(odd, STRANGE_HOUR, counts)
+
+
 def _user() -> Column:
     return F.concat(F.lit("User:"), F.col("user"))
 
@@ -292,7 +333,7 @@ STRANGE_ADMINISTRATION: Final = Sign(
     kind="strange_administration",
     title="Administered by a stranger",
     meaning="A principal changes users or ACLs as one does who has the administrator's password.",
-    finds="changes of users and ACLs from a strange place, by an own user for some hours, or for everybody",
+    finds="changes of users and ACLs from a strange place, at a strange hour, for some hours, or for everybody",
     misses="a thief who works where the administrator does, and commands that work on ZooKeeper",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=StrangeAdministrationThresholds(),

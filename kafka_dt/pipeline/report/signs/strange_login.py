@@ -5,9 +5,10 @@ the first day (`login_first_day`) of each in a new place. The cases:
 
 - *alone in a network, with another client* and *another program in another place*: as for tokens, in *Used by a
   stranger*.
-- *away from its only network*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
-  comes to another one in which no other principal was, while its work goes on. A client that is like the usual one is
-  no excuse: who has the password may know the program, too.
+- *away from its networks*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
+  comes to another one in which no other principal was, while its work goes on. A program, which works at every hour of
+  the day, may have been in `login_networks` before; a person travels. A client that is like the usual one is no excuse:
+  who has the password may know the program, too.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
@@ -37,7 +38,16 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    hours_of_day,
+    of_first,
+    ok,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -48,10 +58,11 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-AWAY: Final = "away from its only network"
+AWAY: Final = "away from its networks"
 BACK_DOOR: Final = "new, with all rights, and alone"
 BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
+_DAY_H: Final = 24
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
 
@@ -66,6 +77,8 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
+    login_networks: int = threshold(3, "Networks of a program that does not travel, at most")
+    """Two regions, and a network for tests."""
     login_granted: timedelta = threshold(timedelta(days=1), "Time from all rights to the first login of a new user")
     """Who makes a user for a program starts it then."""
     login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
@@ -92,16 +105,22 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
 
 def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that leave their only network while they go on there."""
-    stays = (F.col("owner_before") == 1) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
+    few = F.col("owner_before").between(1, thresholds.login_networks)
+    stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
     goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
     came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
+    hours = F.array_distinct(F.flatten(F.collect_set(hours_of_day("first_seen", "last_seen"))))
+    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
+    at_work = logins.join(came.select("who"), "who", "left_semi").groupBy("who").agg(F.size(hours).alias("hours"))
+    came = came.join(at_work, "who").where((F.col("owner_before") == 1) | (F.col("hours") == _DAY_H))
     counts = F.format_string(
-        "%d other principals came to %s; the principal was in %s alone since %s",
+        "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
         F.col("others_before") + F.col("others_along"),
         "wide",
-        "origin",
+        "owner_before",
         as_text(F.col("owner_since")),
+        "origin",
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
 

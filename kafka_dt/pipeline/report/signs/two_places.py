@@ -6,6 +6,9 @@ each, on average, and at tokens whose uses in two zones overlap. A *return* is a
 logins from one zone that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the
 owner had one before, and the owner is known for `places_history`. The severity is high if there are `sure_returns`.
 
+It is quiet where returns are a habit: where `place_habit` owners return to the zone, they work on a laptop and with a
+notebook in a cluster at once.
+
 Only zones of the company count, which `place_principals` principals use. A traveller may have left a notebook running
 in the office; whether a place is strange to the owner is a question of *Used by a stranger*.
 
@@ -59,6 +62,8 @@ class PlacesThresholds:
     """Its owner works from home for an evening."""
     place_principals: int = threshold(3, "Principals that use a zone of the company")
     """Two may be a traveller and a thief."""
+    place_habit: int = threshold(5, "Owners with returns to a zone that show that people work in two places there")
+    """They have a notebook in a cluster and a laptop."""
     places_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows in how many places it is")
     """A weekend is two days long."""
 
@@ -87,7 +92,8 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         .join(shared, "zone", "left_semi")
         .join(in_one_place, "who")
     )
-    returns = _returns(seen.events, candidates, thresholds)
+    returns = seen.work("returns", _returns(seen.events, candidates, thresholds))
+    returns = _without_habits(returns, thresholds)
     first = Window.partitionBy("owner").orderBy("first_seen", "token_id")
     new = returns.withColumn("rank", F.row_number().over(first)).where(
         (F.col("rank") == 1)
@@ -95,6 +101,14 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         & (F.col("known_since") + F.lit(thresholds.places_history) < F.col("first_seen"))
     )
     return _findings(new, thresholds)
+
+
+def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
+    """Leave out tokens with returns to a zone to which many owners return."""
+    tokens = returns.select("owner", "token_id", F.explode("from_zones").alias("zone"))
+    owners = tokens.groupBy("zone").agg(F.count_distinct("owner").alias("owners"))
+    usual = tokens.join(owners.where(F.col("owners") >= thresholds.place_habit), "zone").select("token_id").distinct()
+    return returns.join(usual, "token_id", "left_anti")
 
 
 def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
@@ -156,6 +170,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             with_most("address", "of_address").alias("address"),
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.collect_set("from_zone").alias("from_zones"),
         )
     )
 
