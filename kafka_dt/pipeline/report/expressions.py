@@ -135,9 +135,9 @@ def hour_number(instant: Column) -> Column:
     return F.floor(F.unix_seconds(instant) / F.lit(_HOUR_S))
 
 
-def hours_of_day(first: str, last: str) -> Column:
-    """Give the hours of a day (UTC) between two instants of that day, with an hour before and after, as an array."""
-    hours = F.sequence(F.hour(first) - F.lit(1), F.hour(last) + F.lit(1))
+def hours_of_day(first: str, last: str, *, around: int = 1) -> Column:
+    """Give the hours of a day (UTC) between two instants of that day, with some before and after, as an array."""
+    hours = F.sequence(F.hour(first) - F.lit(around), F.hour(last) + F.lit(around))
     return F.transform(hours, lambda hour: F.pmod(hour, F.lit(_DAY_H)))
 
 

@@ -15,8 +15,8 @@ The cases:
 - *a user for some hours*: the principal makes a user and gives it rights over others, the user logs in, and within
   `admin_short` the principal changes it again or takes a right from it. It never logs in after that.
 - *rights over others at a strange hour*: the principal gives somebody all topics or groups, the cluster, or tokens of
-  others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With an hour around,
-  these have `admin_hours` different hours. Who is called at night gives a right to one topic.
+  others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
+  and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
@@ -112,7 +112,7 @@ class StrangeAdministrationThresholds:
     """Who needs an account for work needs it for longer."""
     admin_days: int = threshold(7, "Days that show the hours of an administrator")
     """A week has shifts and a weekend."""
-    admin_hours: int = threshold(7, "... and their different hours, with an hour around")
+    admin_hours: int = threshold(9, "... and their different hours, with two before and after")
     """Who is seen at fewer hours has none that are strange."""
     admin_settled: timedelta = threshold(timedelta(days=3), "First days, in which users and rights are set up")
     """A company that begins with kafka-dt."""
@@ -277,7 +277,7 @@ def _users_for_hours(
 def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
     """Give the rights over others that principals gave at hours at which they never worked before."""
     given = changes.where(of_type(EventType.ACL_CREATED) & F.col("acl").rlike(_RIGHTS_OVER_OTHERS))
-    near = hours_of_day("first_seen", "last_seen").alias("near")
+    near = hours_of_day("first_seen", "last_seen", around=2).alias("near")
     worked = seen.deeds.where(went_well()).select("principal", F.col("date").alias("day"), near)
     before = (
         given.select("principal", "date")
@@ -292,7 +292,7 @@ def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdm
         .where((F.col("days") >= thresholds.admin_days) & (F.size("hours") >= thresholds.admin_hours))
     )
     odd = given.join(before, ["principal", "date"]).where(~F.array_contains("hours", F.hour("first_seen")))
-    counts = F.format_string("on %d days before it did nothing in that hour (UTC) or the ones around it", "days")
+    counts = F.format_string("on %d days before it did nothing at that hour (UTC) or within two hours of it", "days")
     return _told(odd, STRANGE_HOUR, counts)
 
 
