@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.signs.finding import Finding, Severity
-from kafka_dt.pipeline.report.signs.stolen_token import FOREIGN, STOLEN_TOKEN
+from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.strange_login import STRANGE_LOGIN
+from kafka_dt.pipeline.report.signs.token_histories import FOREIGN
 from kafka_dt.pipeline.report.strangers import ALONE
 from kafka_dt.pipeline.watch.findings import finding_of, some
 from kafka_dt.pipeline.watch.habits import CLIENTS, NETWORKS, PROGRAMS
