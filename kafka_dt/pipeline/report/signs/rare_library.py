@@ -6,9 +6,9 @@ the usual one does is a tool in other hands, if it stays below `rare_share` of t
 (`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client may
 not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
 `usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
-token of its own, made within an hour (`fresh`) before its first use, and is in a zone and has the kind of client id of
-the usual library. So are people who come to a network as a group, each with a notebook (`peers.py`). The rule also
-looks at later logins: whether the usual library goes on.
+token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of client
+id of the usual library. So are people who come to a network as a group, each with a notebook. The rule also looks at
+later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was.
 
@@ -51,7 +51,7 @@ class LibraryThresholds:
     """A tool that reads much in a short time."""
     brief: timedelta = threshold(timedelta(days=1), "... and for no longer than")
     """A new program stays."""
-    fresh: timedelta = threshold(timedelta(hours=1), "First use of a token that was made for it, within")
+    made_within: timedelta = threshold(timedelta(hours=1), "First use of a token that was made for it, within")
     """Tests make a token when they begin."""
     usual_libraries: int = threshold(2, "Libraries that an owner had before, at most")
     """An owner that uses more is shared by people, or by programs of several teams."""
@@ -110,7 +110,7 @@ def _without_variants(
     libraries = (
         by_token.join(tokens, "token_id").groupBy("token_id").agg(F.count_distinct("software").alias("libraries"))
     )
-    is_fresh = F.col("created_known") & (F.col("first_login") <= F.col("created_at") + F.lit(thresholds.fresh))
+    is_fresh = F.col("created_known") & (F.col("first_login") <= F.col("created_at") + F.lit(thresholds.made_within))
     made = lives.join(tokens, "token_id").where(is_fresh).join(libraries.where(F.col("libraries") == 1), "token_id")
     made = made.select("token_id", F.lit(True).alias("is_made"))
     is_variant = F.col("usual_zone") & F.col("usual_client") & F.col("is_made").isNotNull()
