@@ -35,9 +35,8 @@ library and client id, never by address alone. A use is a sign in one of these c
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
 cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other. Nor is a
 network strange on the day on which the owner came there on many machines (`peers.MACHINES`) with its own library: this
-is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the
-owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that
-it had there.
+is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the owner's line or
+cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that it had there.
 
 People who work by day are not strange by day and on a machine of their own, in a network to which `neighbours_before`
 others had come from where they were: their colleagues work with a laptop in the office or on the VPN, too.

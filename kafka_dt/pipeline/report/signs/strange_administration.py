@@ -14,7 +14,7 @@ The cases:
   Or the user was silent for `admin_silent`, and no colleagues are there.
 - *a user for some hours*: the principal makes a user and gives it rights over others, the user logs in, and within
   `admin_short` the principal changes it again or takes a right from it. It never logs in after that.
-- *rights over others at a strange hour*: the principal gives somebody all topics or groups, the cluster, or tokens of
+- *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
