@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """Py4J leaves its sockets to the garbage collector."""
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+CLIENTS = (
+    "who string, zone string, wide string, software string, first_seen timestamp, last_seen timestamp, logins long, "
+    "by_token boolean, own_address boolean"
+)
 PODS = {
     "User:alice": ["10.7.1.5", "10.7.2.9", "2001:db8:7:1::5", "2001:db8:7:2::5"],
     "User:bob": ["10.7.2.6", "10.7.3.6", "2001:db8:7:3::6", "2001:db8:7:1::6"],
@@ -128,11 +132,10 @@ def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: Spa
     ]
     clients = spark.createDataFrame(
         [
-            (who, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3, True)
+            (who, zone, zone, software, BEGIN + timedelta(days=first), BEGIN + timedelta(days=last), 3, True, False)
             for who, zone, software, first, last in rows
         ],
-        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long, "
-        "by_token boolean",
+        CLIENTS,
     )
     found = {
         (row["who"], row["zone"]): tuple(
@@ -159,9 +162,8 @@ def test_owners_move_together_if_they_come_from_the_same_place(spark: SparkSessi
         *(("User:etl", "north", 9.0), ("User:new", "north", 9.1), ("User:newer", "vpn", 5.3)),
     ]
     clients = spark.createDataFrame(
-        [(who, zone, "java", BEGIN + timedelta(days=first), BEGIN, 3, True) for who, zone, first in rows],
-        "who string, zone string, software string, first_seen timestamp, last_seen timestamp, logins long, "
-        "by_token boolean",
+        [(who, zone, zone, "java", BEGIN + timedelta(days=first), BEGIN, 3, True, False) for who, zone, first in rows],
+        CLIENTS,
     )
     found = {
         (row["who"], row["zone"]): (row["origin"], row["others_moved"]) for row in peers(clients, "zone").collect()
@@ -169,3 +171,26 @@ def test_owners_move_together_if_they_come_from_the_same_place(spark: SparkSessi
     assert found["User:dan", "vpn"] == found["User:eve", "vpn"] == ("office", 1)
     assert found["User:etl", "vpn"] == ("cluster", 0), "people and a new owner explain no job where others were before"
     assert found["User:etl", "north"] == ("vpn", 1), "an owner began at a new place"
+
+
+def test_people_who_come_as_a_group_have_machines_and_libraries_of_their_own(spark: SparkSession) -> None:
+    rows = [
+        *((f"User:{name}", "hub", "hub", "java", 0.0, True) for name in ("ann", "bob", "cem", "dan", "eve")),
+        *(("User:ann", "floor 1", "guests", "kgo", 5.0, True), ("User:bob", "floor 1", "guests", "java", 5.1, True)),
+        ("User:cem", "floor 2", "guests", "java", 5.2, True),
+        ("User:dan", "floor 2", "guests", "java", 5.3, False),
+        ("User:eve", "floor 1", "guests", "java", 7.0, True),
+    ]
+    clients = spark.createDataFrame(
+        [
+            (who, zone, wide, software, BEGIN + timedelta(days=first), BEGIN, 3, True, own)
+            for who, zone, wide, software, first, own in rows
+        ],
+        CLIENTS,
+    )
+    arrivals = {(row["who"], row["zone"]): row for row in peers(clients, "zone").collect()}
+    in_group = {place: row["people"] for place, row in arrivals.items() if row["people"] is not None}
+    assert in_group == {("User:ann", "floor 1"): 3, ("User:bob", "floor 1"): 3, ("User:cem", "floor 2"): 3}
+    assert arrivals["User:cem", "floor 2"]["others_moved"] == 2
+    assert arrivals["User:ann", "floor 1"]["moved"], "with a group a new library is no thief's"
+    assert arrivals["User:eve", "floor 1"]["neighbours_before"] == 2

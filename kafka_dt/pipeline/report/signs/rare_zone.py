@@ -14,6 +14,7 @@ It takes `neighbours` to know a zone. These visits are quiet:
 
 - `visitors` owners from the same zone or large network, or more, are there within a day as well, with libraries that
   they had before: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
+- The owner comes with a group of people, who bring their notebooks.
 - It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
 - It is a detour: the owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work
   goes on with clients that it had there.
@@ -71,7 +72,12 @@ class ZoneThresholds:
 def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
     homes = seen.homes
-    late = _visits(seen.clients, homes, thresholds).join(_deployed(seen), ["who", "zone", "day"], "left_anti")
+    people = seen.arrivals.where(F.col("people").isNotNull()).select("who", "zone")
+    late = (
+        _visits(seen.clients, homes, thresholds)
+        .join(_deployed(seen), ["who", "zone", "day"], "left_anti")
+        .join(people, ["who", "zone"], "left_anti")
+    )
     kinds = homes.groupBy(F.col("home").alias("zone")).agg(
         F.count("*").alias("owners"), F.count(F.when(F.col("changes") >= thresholds.commutes, 1)).alias("commuters")
     )
