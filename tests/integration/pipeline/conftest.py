@@ -22,11 +22,16 @@ from tests.support.spark.quick_spark import QUICK_SPARK, keep_classes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TIMEOUT_S = 900
+"""One run of Spark tells all stories of a module, beside other tests on two cores."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.spark)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
             # pyspark leaves the sockets that results come by to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
 

@@ -32,12 +32,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs import Finding
 
-pytestmark = [
-    # Py4J leaves its sockets to the garbage collector.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    # One run of Spark tells all stories, beside other tests on two cores.
-    pytest.mark.timeout(900),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Py4J leaves its sockets to the garbage collector."""
 FOLDER: Final = Path(__file__).parent / "signs"
 FILES: Final = [FOLDER / f"{sign.kind}.jsonl" for sign in SIGNS]
 NETWORKS: Final = "192.0.2.0/25, rented, foreign\n192.0.2.128/25, hired, foreign\n"
