@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HOUR_S: Final = 3600
-_DAY_H: Final = 24
+DAY_H: Final = 24
+"""Hours of a day."""
 INSTANT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss 'UTC'"
 """How evidence shows an instant."""
 _LONGEST_SHOWN: Final = 120
@@ -135,10 +136,15 @@ def hour_number(instant: Column) -> Column:
     return F.floor(F.unix_seconds(instant) / F.lit(_HOUR_S))
 
 
-def hours_of_day(first: str, last: str, *, around: int = 1) -> Column:
-    """Give the hours of a day (UTC) between two instants of that day, with some before and after, as an array."""
-    hours = F.sequence(F.hour(first) - F.lit(around), F.hour(last) + F.lit(around))
-    return F.transform(hours, lambda hour: F.pmod(hour, F.lit(_DAY_H)))
+def hours_at_work(*, around: int = 1) -> Column:
+    """Aggregate the hours of the day (UTC) between `first_seen` and `last_seen`, which are on one day, as an array.
+
+    Args:
+        around: how many hours before and after count, too.
+    """
+    hours = F.sequence(F.hour("first_seen") - F.lit(around), F.hour("last_seen") + F.lit(around))
+    of_day = F.transform(hours, lambda hour: F.pmod(hour, F.lit(DAY_H)))
+    return F.array_distinct(F.flatten(F.collect_set(of_day)))
 
 
 def first_and_last(first: str = "first_seen", last: str = "last_seen") -> tuple[Column, Column]:

@@ -86,12 +86,13 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
         F.min(F.when(F.col("by_token"), F.col("first_seen"))).alias("tokens_since"),
         F.min(F.when(~F.col("by_token"), F.col("first_seen"))).alias("own_since"),
     )
-    each = each.select("*", F.col("first.software").alias("came_with"), "first.by_token", "first.own_address")
-    each = each.drop("first")
+    came = (F.col("first.software").alias("came_with"), "first.by_token", "first.own_address")
+    each = each.select("*", *came).drop("first")
     had = clients.groupBy("who", F.col("software").alias("came_with")).agg(F.min("first_seen").alias("had_since"))
     arrival = F.unix_seconds("since")
     there = Window.partitionBy(name).orderBy(arrival)
-    before = there.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
+    settled_before = -int(settled.total_seconds())
+    before = there.rangeBetween(Window.unboundedPreceding, settled_before)
     seconds = int(together.total_seconds())
     along = there.rangeBetween(-seconds, seconds)
     of_owner = Window.partitionBy("who")
@@ -103,9 +104,9 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
     in_network = Window.partitionBy("network", "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
     notebook = F.when(F.col("own_address") & ~began, F.col("came_with"))
     notebooks, libraries = F.count(notebook).over(in_network), F.size(F.collect_set(notebook).over(in_network))
-    neighbours = Window.partitionBy(name, "origin").orderBy(arrival)
-    neighbours = neighbours.rangeBetween(Window.unboundedPreceding, -int(settled.total_seconds()))
-    from_there = Window.partitionBy(name, "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
+    from_origin = Window.partitionBy(name, "origin").orderBy(arrival)
+    neighbours = from_origin.rangeBetween(Window.unboundedPreceding, settled_before)
+    from_there = from_origin.rangeBetween(-seconds, seconds)
     moved_there = F.when(F.col("others_before") == 0, F.col("all_moved")).otherwise(F.col("moved_from_there"))
     movers, own = F.count(F.when(F.col("moved"), 1)), F.col("moved").cast("int")
     return (
@@ -127,6 +128,11 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
         .withColumn("others_moved", F.greatest(moved_there, F.col("people") - 1))
         .drop("all_moved", "moved_from_there", "network", "own_address")
     )
+
+
+def in_groups(arrivals: DataFrame) -> DataFrame:
+    """Give the owners and zones of those who came with a group of people."""
+    return arrivals.where(F.col("people").isNotNull()).select("who", "zone")
 
 
 def first_arrivals(arrivals: DataFrame, condition: Column) -> DataFrame:

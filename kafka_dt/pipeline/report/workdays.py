@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import hour_number, with_most
+from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, with_most
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_DAY_H: Final = 24
 _HOURS: Final = 10
 """Eight, and some days begin later."""
 _SHARE: Final = 0.85
@@ -35,15 +34,15 @@ def workdays(usage: DataFrame) -> DataFrame:
     """
     begin = hour_number(F.col("first_seen"))
     told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
-    in_use = F.when(told, hours_of()).otherwise(F.sequence(begin, begin + F.lit(_DAY_H - 1)))
+    in_use = F.when(told, hours_of()).otherwise(F.sequence(begin, begin + F.lit(DAY_H - 1)))
     hours = (
         usage.where(F.col("token_id").isNotNull())
         .select("who", F.explode(in_use).alias("number"))
-        .groupBy("who", F.pmod("number", F.lit(_DAY_H)).alias("hour"))
+        .groupBy("who", F.pmod("number", F.lit(DAY_H)).alias("hour"))
         .agg(F.count("*").alias("uses"))
     )
     begins = F.transform(
-        F.sequence(F.lit(0), F.lit(_HOURS - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(_DAY_H))
+        F.sequence(F.lit(0), F.lit(_HOURS - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(DAY_H))
     )
     days = hours.withColumn("begin", F.explode(begins)).groupBy("who", "begin").agg(F.sum("uses").alias("uses"))
     busiest = days.groupBy("who").agg(with_most("begin", "uses").alias("day_begins"), F.max("uses").alias("in_day"))
@@ -58,4 +57,4 @@ def workdays(usage: DataFrame) -> DataFrame:
 
 def is_in_day(instant: Column) -> Column:
     """Whether an instant is in the day of the owner of a row of `workdays`."""
-    return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(_DAY_H)) < _HOURS
+    return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(DAY_H)) < _HOURS

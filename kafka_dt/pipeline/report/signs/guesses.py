@@ -32,8 +32,8 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     """Find what is tried `many` times in a day by clients that are not the owner's, neither before nor later.
 
     They come from zones where the owner never logs in, or did not before and does not for `history`: who has guessed
-    right logs in there, too. Or they come from a machine and with a library that it never has, in a
-    zone that it shares. What an owner has that never logged in at all is guessed where no principal logs in.
+    right logs in there, too. Or they come from a machine and with a library that it never has, in a zone that it
+    shares. What an owner has that never logged in at all is guessed where no principal logs in.
 
     Args:
         tries: as above.
@@ -45,7 +45,7 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     Returns:
         A row for each: `of`, `owner`, `known_since`, `first_seen`, `last_seen`, `events`, `most` (in a day), `address`
         (the one with the most), `addresses`, `zones`, `clients`, `succeeded_at`, when the owner logged in there, and
-        `homes`, where it logs in otherwise.
+        `homes`, where it logs in.
     """
     homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner")

@@ -36,7 +36,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
-    hours_of_day,
+    hours_at_work,
     of_type,
     ok,
     some,
@@ -126,17 +126,16 @@ def _changed(seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
     done = seen.deeds.where(went_well()).join(describers, "principal", "left_semi")
     acts = seen.work("acts", seen.zones.of(done))
     libraries = acts.groupBy("principal", "software").agg(F.min("first_seen").alias("since"))
-    near = hours_of_day("first_seen", "last_seen").alias("near")
-    earlier = acts.select("principal", "zone", "described", near, F.col("first_seen").alias("at"))
+    earlier = acts.select("principal", "zone", "described", "first_seen", "last_seen")
     before = (
         libraries.join(earlier, "principal")
-        .where(F.col("at") < F.col("since"))
+        .where(F.col("first_seen") < F.col("since"))
         .groupBy("principal", "software", "since")
         .agg(
-            F.min("at").alias("known_since"),
+            F.min("first_seen").alias("known_since"),
             F.max("described").alias("described_before"),
             F.collect_set("zone").alias("zones"),
-            F.array_distinct(F.flatten(F.collect_set("near"))).alias("hours"),
+            hours_at_work().alias("hours"),
         )
         .where(F.col("known_since") + F.lit(thresholds.describe_history) < F.col("since"))
     )

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 OUTSIDE: Final = "outside the hours of its job"
 PAUSED: Final = "after a pause"
-_DAY_H: Final = 24
 _HOUR: Final = timedelta(hours=1)
 _HOUR_S: Final = 3600
 
@@ -198,9 +197,9 @@ def _hours_before(odd: DataFrame, by_token: DataFrame, thresholds: ScheduleThres
     paused = odd.select("who", "token_id", F.col("went_on").alias("hour"))
     others = by_token.where(_is_short()).join(paused.select("who").distinct(), "who", "left_semi")
     used = others.select("who", F.explode(hours_of()).alias("used"), F.col("token_id").alias("other")).distinct()
-    apart = F.pmod(F.col("used") - F.col("hour"), F.lit(_DAY_H))
-    before = (F.col("used") < F.col("hour") - 1) & apart.isin(0, 1, _DAY_H - 1) & (F.col("other") != F.col("token_id"))
-    days = F.count_distinct(F.floor(F.col("used") / F.lit(_DAY_H)))
+    apart = F.pmod(F.col("used") - F.col("hour"), F.lit(DAY_H))
+    before = (F.col("used") < F.col("hour") - 1) & apart.isin(0, 1, DAY_H - 1) & (F.col("other") != F.col("token_id"))
+    days = F.count_distinct(F.floor(F.col("used") / F.lit(DAY_H)))
     return (
         paused.join(used, "who")
         .where(before)
@@ -274,7 +273,7 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
     is_usual = (F.col("times") >= thresholds.schedule_days) & (
         F.col("times") >= F.col("days") * F.lit(thresholds.schedule_share)
     )
-    nearby = F.explode(F.array(*((F.col("hour") + _DAY_H + each) % _DAY_H for each in (-1, 0, 1)))).alias("near")
+    nearby = F.explode(F.array(*((F.col("hour") + DAY_H + each) % DAY_H for each in (-1, 0, 1)))).alias("near")
     hours = (
         worked.groupBy("who", "hour")
         .agg(F.count("*").alias("times"))

@@ -30,6 +30,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -97,7 +98,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         since = usual_uses.groupBy("who", name).agg(F.min("first_seen").alias("since"))
         there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
-    people = seen.arrivals.where(F.col("people").isNotNull()).select("who", "zone")
+    people = in_groups(seen.arrivals)
     alone = uses.join(people, ["who", "zone"], "left_anti")
     return _findings(_without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds))
 

@@ -41,6 +41,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day, workdays
@@ -72,7 +73,7 @@ class ZoneThresholds:
 def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     """Find visits to zones that are rare for an owner; one finding for each owner and zone."""
     homes = seen.homes
-    people = seen.arrivals.where(F.col("people").isNotNull()).select("who", "zone")
+    people = in_groups(seen.arrivals)
     late = (
         _visits(seen.clients, homes, thresholds)
         .join(_deployed(seen), ["who", "zone", "day"], "left_anti")

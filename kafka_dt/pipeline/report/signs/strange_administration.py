@@ -45,7 +45,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
-    hours_of_day,
+    hours_at_work,
     of_type,
     ok,
     some,
@@ -277,18 +277,14 @@ def _users_for_hours(
 def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
     """Give the rights over others that principals gave at hours at which they never worked before."""
     given = changes.where(of_type(EventType.ACL_CREATED) & F.col("acl").rlike(_RIGHTS_OVER_OTHERS))
-    near = hours_of_day("first_seen", "last_seen", around=2).alias("near")
-    worked = seen.deeds.where(went_well()).select("principal", F.col("date").alias("day"), near)
+    worked = seen.deeds.where(went_well()).select("principal", F.col("date").alias("day"), "first_seen", "last_seen")
     before = (
         given.select("principal", "date")
         .distinct()
         .join(worked, "principal")
         .where(F.col("day") < F.col("date"))
         .groupBy("principal", "date")
-        .agg(
-            F.count_distinct("day").alias("days"),
-            F.array_distinct(F.flatten(F.collect_set("near"))).alias("hours"),
-        )
+        .agg(F.count_distinct("day").alias("days"), hours_at_work(around=2).alias("hours"))
         .where((F.col("days") >= thresholds.admin_days) & (F.size("hours") >= thresholds.admin_hours))
     )
     odd = given.join(before, ["principal", "date"]).where(~F.array_contains("hours", F.hour("first_seen")))

@@ -39,10 +39,11 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import (
+    DAY_H,
     as_text,
     distinct,
     first_and_last,
-    hours_of_day,
+    hours_at_work,
     of_first,
     ok,
     some,
@@ -62,7 +63,6 @@ AWAY: Final = "away from its networks"
 BACK_DOOR: Final = "new, with all rights, and alone"
 BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
-_DAY_H: Final = 24
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
 
@@ -104,16 +104,16 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
 
 
 def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that leave their only network while they go on there."""
+    """Give the clients of principals that leave their networks while they go on there."""
     few = F.col("owner_before").between(1, thresholds.login_networks)
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
     goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
     came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
-    hours = F.array_distinct(F.flatten(F.collect_set(hours_of_day("first_seen", "last_seen"))))
     logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
-    at_work = logins.join(came.select("who"), "who", "left_semi").groupBy("who").agg(F.size(hours).alias("hours"))
-    came = came.join(at_work, "who").where((F.col("owner_before") == 1) | (F.col("hours") == _DAY_H))
+    own = logins.join(came.select("who"), "who", "left_semi")
+    at_work = own.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
+    came = came.join(at_work, "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
         F.col("others_before") + F.col("others_along"),
