@@ -87,6 +87,9 @@ _ONCE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """On one machine, where each query is run once."""
+_INTERPRETED: Final[Mapping[str, str]] = MappingProxyType(
+    {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+)
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
@@ -211,6 +214,23 @@ def _start(
 def umask(spark: SparkSession) -> int:
     """Return the umask of what a session makes; `PRIVATE` where no setting says so, also on a cluster."""
     return _octal(spark.sparkContext.getConf().get(UMASK) or PRIVATE)
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Run the queries of a block without compiling them, which takes longer than running them on a few rows.
+
+    Source: Spark's `SQLConf`, WHOLESTAGE_CODEGEN_ENABLED and CODEGEN_FACTORY_MODE.
+    """
+    before = {name: spark.conf.get(name) for name in _INTERPRETED}
+    for setting, value in _INTERPRETED.items():
+        spark.conf.set(setting, value)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # the JVM may have ended
+            for setting, earlier in before.items():
+                spark.conf.set(setting, str(earlier))
 
 
 def _octal(text: str) -> int:

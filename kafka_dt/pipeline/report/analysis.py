@@ -9,6 +9,7 @@ grow with the number of events or analyses: each step reads files and writes fil
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -36,6 +37,7 @@ from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
 from kafka_dt.pipeline.report.zones import Zones
+from kafka_dt.pipeline.session import interpreted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     Progress = Callable[[str], None]
     """Is called with the name of the present step."""
 
+_FEW_PLACES: Final = 200_000
+"""To compile a query takes longer than to run it on so many rows."""
 FINDINGS: Final = 5_000
 """How many findings are brought to the driver."""
 
@@ -117,9 +121,11 @@ class Analysis:
         lists = listings(
             self._keep(ParquetOutput.ATTENTION, "Listing tokens", attention(lives, self._at, settings.lines))
         )
-        self._progress("Comparing principals")
-        observed = Observed.of(self._events, usage, lives, zones, self._store.work)
-        findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", look_for(settings.signs, observed))
+        with interpreted(usage.sparkSession) if usage.count() < _FEW_PLACES else nullcontext():
+            self._progress("Comparing principals")
+            observed = Observed.of(self._events, usage, lives, zones, self._store.work)
+            found = look_for(settings.signs, observed)
+            findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", found)
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )

@@ -53,6 +53,11 @@ _LONGEST_NAME: Final = 200
 """Characters of a client id or a name that count. Clients choose them, and the time that a regular expression takes for
 a long one grows with the square of its length."""
 _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+_PRIVATE: Final = (
+    r"^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2[0-9]|3[01])|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7]))\."
+    r"|^(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|0):"
+)
+"""RFC 1918, RFC 6598 (shared address space), RFC 3927 and RFC 4193: private, shared and local addresses."""
 _MAPPED: Final = "::ffff:"
 """What stands before an IPv4 address on a socket for both."""
 _IPV6_GROUPS: Final = 8
@@ -62,10 +67,10 @@ _NUMBERED: Final = r"(?=[a-z]*[aeiou])(?=[a-z]*[g-z])([a-z]{4,})[0-9]+"
 """A word and a number. What Kubernetes draws has no vowel, hex digits have no letter behind f."""
 _HEX: Final = r"(?<=[-_.:/])[a-f]{6,}"
 """One number of six hex digits in 360 has letters alone."""
-_VARIABLE: Final = rf"(?<![a-z0-9])(?:{_UUID}|{_NUMBERED}|[a-z]*[0-9][a-z0-9]*|{_HEX})(?![a-z0-9])"
-_POD_SUFFIX: Final = r"[-_][bcdfghjklmnpqrstvwxz]{5}(?![a-z0-9])"
-"""The random end of a pod's name may be without a digit."""
-_REPEATED: Final = rf"#(?:[-_.:/]+#|{_POD_SUFFIX})+"
+_POD: Final = r"(?<=[-_])[bcdfghjklmnpqrstvwxz]{5}(?=$|[-_.][0-9]+$)"
+"""The random end of a pod's name: one in four is without a digit. A client may have added its own number."""
+_VARIABLE: Final = rf"(?<![a-z0-9])(?:{_UUID}|{_NUMBERED}|[a-z]*[0-9][a-z0-9]*|{_HEX}|{_POD})(?![a-z0-9])"
+_REPEATED: Final = r"#(?:[-_.:/]+#)+"
 """A negative number has a second hyphen, as Spark's ids of groups have."""
 
 _GIVEN: Final = (
@@ -213,6 +218,11 @@ def wide_network(address: Column) -> Column:
 def widest_network(address: Column) -> Column:
     """Give the network of 16 large ones: `10.16.0.0/12`, `2001:db8:10::/44`; other text as `subnet` does."""
     return _network(address, 12, 44)
+
+
+def is_public(network: Column) -> Column:
+    """Whether an address, or a network of addresses, is routed on the Internet; other text is not."""
+    return (network.rlike(r"^[0-9]+\.") | network.contains(":")) & ~network.rlike(_PRIVATE)
 
 
 def address_key(address: Column) -> Column:

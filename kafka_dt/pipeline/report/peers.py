@@ -62,7 +62,7 @@ SETTLED: Final = timedelta(days=1)
 """How long an owner is in a zone where it is at home."""
 TOGETHER: Final = timedelta(days=1)
 """Within which time those arrive who move together: a cluster moves within a shift."""
-MACHINES: Final = 10
+MACHINES: Final = 5
 """So many machines that begin on one day are those of a team."""
 PEOPLE: Final = 3
 """Two owners that come to a place on one day may be a thief with two tokens."""

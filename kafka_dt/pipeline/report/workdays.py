@@ -1,8 +1,10 @@
 """Owners that work by day, as people do, and when their day is.
 
-    visits.join(workdays(uses), "who").where(is_in_day(F.col("since")))
+    days = workdays(usage, deeds)           # `who`, `day_begins`
+    visits.join(days, "who").where(is_in_day(F.col("since")))
 
-Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least.
+Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
+the uses of its tokens, or of its logins without one. People have programs that renew their tokens at any hour.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, with_most
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, ok, with_most
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 
 if TYPE_CHECKING:
@@ -25,33 +28,42 @@ _PARTS: Final = 5
 """A job that runs once or twice a day has its hours, but they are no day."""
 
 
-def workdays(usage: DataFrame) -> DataFrame:
+def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
     """Give the owners that work by day (`who`), and in which hour of the day (UTC) they begin (`day_begins`).
 
     Args:
-        usage: where tokens of some owners were used, as `lives.logins_by_place` makes it. Logins without a token say
-            nothing here: a use that takes days counts for all hours, and people get a token every day.
+        usage: where tokens were used, as `lives.logins_by_place` makes it.
+        deeds: the logins without a token on each day, as `deeds.deeds_by_day` makes them.
     """
-    begin = hour_number(F.col("first_seen"))
+    begin, end = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
     told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
-    in_use = F.when(told, hours_of()).otherwise(F.sequence(begin, begin + F.lit(DAY_H - 1)))
-    hours = (
-        usage.where(F.col("token_id").isNotNull())
-        .select("who", F.explode(in_use).alias("number"))
-        .groupBy("who", F.pmod("number", F.lit(DAY_H)).alias("hour"))
-        .agg(F.count("*").alias("uses"))
-    )
+    few = F.array(begin, end)
+    long = F.when(F.col("logins") < DAY_H, few).otherwise(F.sequence(begin, begin + F.lit(DAY_H - 1)))
+    in_use = F.when(told, hours_of()).otherwise(long)
+    by_token = usage.where(F.col("token_id").isNotNull()).select("who", F.explode(in_use).alias("number"))
+    in_day = F.when(F.col("deeds") * 2 < end - begin, few).otherwise(F.sequence(begin, end))
+    own = deeds.where(ok(EventType.LOGIN)).select(F.col("principal").alias("who"), F.explode(in_day).alias("number"))
+    uses = own.withColumn("by_token", F.lit(False)).unionByName(by_token.withColumn("by_token", F.lit(True)))
+    of_day = F.pmod("number", F.lit(DAY_H)).alias("hour")
+    hours = uses.groupBy("who", "by_token", of_day).agg(F.count("*").alias("uses"))
     begins = F.transform(
         F.sequence(F.lit(0), F.lit(_HOURS - 1)), lambda each: F.pmod(F.col("hour") - each, F.lit(DAY_H))
     )
-    days = hours.withColumn("begin", F.explode(begins)).groupBy("who", "begin").agg(F.sum("uses").alias("uses"))
-    busiest = days.groupBy("who").agg(with_most("begin", "uses").alias("day_begins"), F.max("uses").alias("in_day"))
+    days = (
+        hours.withColumn("begin", F.explode(begins))
+        .groupBy("who", "by_token", "begin")
+        .agg(F.sum("uses").alias("uses"))
+    )
+    busiest = days.groupBy("who", "by_token").agg(
+        with_most("begin", "uses").alias("day_begins"), F.max("uses").alias("in_day")
+    )
     return (
-        hours.groupBy("who")
+        hours.groupBy("who", "by_token")
         .agg(F.sum("uses").alias("uses"), F.count("*").alias("hours"))
-        .join(busiest, "who")
+        .join(busiest, ["who", "by_token"])
         .where((F.col("in_day") >= F.col("uses") * F.lit(_SHARE)) & (F.col("hours") >= _PARTS))
-        .select("who", "day_begins")
+        .groupBy("who")
+        .agg(with_most("day_begins", "by_token").alias("day_begins"))
     )
 
 

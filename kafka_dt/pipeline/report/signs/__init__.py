@@ -22,6 +22,7 @@ from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
+from kafka_dt.pipeline.report.signs.off_hours_burst import OFF_HOURS_BURST
 from kafka_dt.pipeline.report.signs.off_schedule import OFF_SCHEDULE
 from kafka_dt.pipeline.report.signs.others_program import OTHERS_PROGRAM
 from kafka_dt.pipeline.report.signs.rare_library import RARE_LIBRARY
@@ -42,6 +43,7 @@ SIGNS: Final[Signs] = (
     RARE_LIBRARY,
     OTHERS_PROGRAM,
     OFF_SCHEDULE,
+    OFF_HOURS_BURST,
     TWO_PLACES,
     USE_AFTER_REVOCATION,
     UNKNOWN_ID_BURST,

@@ -11,6 +11,8 @@ finding. The cases:
   until then. A thief may have made a password of it.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
   that created for `scheduled` others before gets new owners now and then.
+- *for an administrator*: a requester that created for `scheduled` others, of which none changes users or rights,
+  creates a token for an owner that does so on `administers_on` days or more. No other principal creates its tokens.
 - *unknown before*: the requester never created tokens for others. The severity is high if it begins with `new_owners`
   owners on one day, after other work for `other_work`: no operator made it a scheduler then.
 - *for a renewer of its own*: the usual requester creates one token with a library with which it creates no other one of
@@ -37,7 +39,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -61,6 +63,8 @@ class RequesterThresholds:
     """Schedulers work every day, and a weekend is two days long."""
     scheduled: int = threshold(5, "Owners of a scheduler that gets new ones now and then")
     """A hub of notebooks, or what starts a company's jobs."""
+    administers_on: int = threshold(2, "Days on which an administrator changes users or rights, at least")
+    """Who tried once is none."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
     renewer_tokens: int = threshold(5, "Other tokens of an owner that show who may renew them")
@@ -82,7 +86,7 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
     own = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("requester"))
     first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
-    new = _with_grants(_with_others(first, seen.lives), seen.deeds)
+    new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
     created = _created(judged, seen.deeds)
     renewable = _with_own_renewers(seen, thresholds).join(created.select("token_id"), "token_id", "left_anti")
@@ -96,15 +100,29 @@ def _case(thresholds: RequesterThresholds) -> Column:
     shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
     itself = F.col("requester") == F.col("owner")
     at_home = itself & (F.col("own_since") + F.lit(thresholds.requester_history) < F.col("since"))
+    hub = (F.col("owners_before") >= thresholds.scheduled) & (F.col("administrators_before") == 0)
+    shown_by_others = F.col("others_tokens").isNotNull()
     schedules = F.col("requests_since") + F.lit(thresholds.other_work) < F.col("since")
     return (
         F.when(worked & ~itself, F.lit("allowed after other work"))
+        .when(~itself & hub & ~shown_by_others & F.col("administers") & ~planned, F.lit("for an administrator"))
         .when(planned | F.coalesce(at_home, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
         .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
         .when(schedules, F.lit("another scheduler"))
         .otherwise(F.lit("unknown before"))
     )
+
+
+def _with_administrators(new: DataFrame, seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
+    """Add whether the owner changes users or rights, and for how many such owners the requester created before."""
+    days = seen.deeds.where(ok(*ADMINISTRATION)).groupBy(F.col("principal").alias("owner"))
+    administrators = days.agg((F.count_distinct("date") >= thresholds.administers_on).alias("administers"))
+    rows = new.join(administrators, "owner", "left").fillna(False, ["administers"])
+    of_others = F.col("administers") & (F.col("owner") != F.col("requester"))
+    before = Window.partitionBy("requester").orderBy("since", "owner").rowsBetween(Window.unboundedPreceding, -1)
+    counted = F.coalesce(F.sum(of_others.cast("int")).over(before), F.lit(0))
+    return rows.withColumn("administrators_before", counted)
 
 
 def _with_others(new: DataFrame, lives: DataFrame) -> DataFrame:

@@ -19,7 +19,8 @@ It takes `neighbours` to know a zone. These visits are quiet:
 - It is a detour: the owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work
   goes on with clients that it had there.
 - The owner works by day, comes by day and with clients that it had, and others were in that large network before, who
-  do not stay in that zone: people whose notebooks run beside jobs have a laptop as well.
+  do not stay in that zone: people whose notebooks run beside jobs have a laptop as well. Where owners stay, it is quiet
+  on hosts that several principals share (`hosts.py`).
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
@@ -41,10 +42,11 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.hosts import shared_hosts
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.workdays import is_in_day, workdays
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -95,7 +97,8 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    return _findings(_with_uses(alone, uses).join(_by_day(alone, uses, seen.network_arrivals), ["who", "zone"]))
+    there = _with_hosts(_with_uses(alone, uses), seen.usage)
+    return _findings(there.join(_by_day(alone, seen), ["who", "zone"]))
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -171,17 +174,24 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     return there.withColumn("new_client", new_client)
 
 
-def _by_day(visits: DataFrame, usage: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Tell of each visit whether a person makes it by day, where others were before and no jobs are (`by_day`).
+def _with_hosts(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Add whether each use is on a host that several principals shared by then (`on_shared`)."""
+    there = usage.join(uses.select("address").distinct(), "address", "left_semi")
+    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
+    on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
+    return uses.join(hosts, "address", "left").withColumn("on_shared", on_shared)
+
+
+def _by_day(visits: DataFrame, seen: Observed) -> DataFrame:
+    """Tell of each visit whether a person makes it by day, where others were before (`by_day`).
 
     Others were before if they came to the large network: on each floor of an office others work.
     """
-    there = arrivals.select("who", "wide", "others_before")
-    is_peoples = (F.col("others_before") > 0) & ~F.coalesce("stays", F.lit(False))
-    by_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since")) & is_peoples
+    there = seen.network_arrivals.select("who", "wide", "others_before")
+    by_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since")) & (F.col("others_before") > 0)
     return (
-        visits.select("who", "zone", "wide", "since", "stays")
-        .join(workdays(usage), "who", "left")
+        visits.select("who", "zone", "wide", "since")
+        .join(seen.workdays, "who", "left")
         .join(there, ["who", "wide"])
         .select("who", "zone", F.coalesce(by_day, F.lit(False)).alias("by_day"))
     )
@@ -194,7 +204,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         with_most("token_id", "logins").alias("token_id"),
         with_most("address", "logins", "token_id").alias("address"),
         F.max("new_client").alias("new_client"),
-        F.max("by_day").alias("by_day"),
+        F.bool_and(F.col("by_day") & (~F.coalesce("stays", F.lit(False)) | F.col("on_shared"))).alias("by_day"),
         F.max("owner_logins").alias("owner_logins"),
         F.max("owner_since").alias("owner_since"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),

@@ -29,6 +29,7 @@ from kafka_dt.pipeline.report.lives import clients_by_zone
 from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
 from kafka_dt.pipeline.report.visits import without_visits
+from kafka_dt.pipeline.report.workdays import workdays
 from kafka_dt.pipeline.shell import word
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Observed:
     """When an owner began on many machines somewhere else, as `peers.deployments` makes it."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
+    workdays: DataFrame
+    """Which principals work by day, as `workdays.workdays` makes it."""
     deeds: DataFrame
     """What each principal did and was refused, as `deeds.deeds_by_day` makes it."""
     zones: Zones
@@ -76,6 +79,7 @@ class Observed:
         """Compute the rest, which signs share; visits of operators are not in it."""
         usage = without_visits(usage, work)
         clients = work("clients", clients_by_zone(usage))
+        deeds = work("deeds", deeds_by_day(events))
         return cls(
             events=events,
             usage=usage,
@@ -85,7 +89,8 @@ class Observed:
             homes=work("homes", homes_of(usage)),
             deployments=work("deployments", deployments(usage, clients)),
             lives=lives,
-            deeds=work("deeds", deeds_by_day(events)),
+            workdays=work("workdays", workdays(usage, deeds)),
+            deeds=deeds,
             zones=zones,
             work=work,
         )

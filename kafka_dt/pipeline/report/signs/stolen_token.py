@@ -1,8 +1,9 @@
 """A token is used from more places, or by more clients, than its history and its owner's say.
 
 What a token does in the time after its first login (`history`) is usual for the token. What an owner's tokens do in
-their histories, and what the owner does without a token, is usual for the owner. The rule compares other uses by zone,
-library and client id, never by address alone. A use is a sign in one of these cases:
+their histories, and what the owner does without a token, is usual for the owner; so is a zone in which `told_tokens`
+of its tokens were used before. The rule compares other uses by zone, library and client id, never by address alone. A
+use is a sign in one of these cases:
 
 - *alone in a network, with another client*: when the owner came to this large network (/16, of IPv6 /48), no other
   principal was there for a day, and fewer than `move_together` moved there on the same day; and the library or the kind
@@ -38,8 +39,10 @@ network strange on the day on which the owner came there on many machines (`peer
 is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the owner's line or
 cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that it had there.
 
-People who work by day are not strange by day and on a machine of their own, in a network to which `neighbours_before`
-others had come from where they were: their colleagues work with a laptop in the office or on the VPN, too.
+People who work by day are not strange by day and on a machine of their own, or on a host that several principals
+share (`hosts.py`), in a network to which `neighbours_before`
+others had come from where they were: their colleagues work with a laptop in the office or on the VPN, too. Of a use
+with the token's usual client it does not matter where the others had come from.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold.
@@ -71,12 +74,19 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     some,
 )
+from kafka_dt.pipeline.report.hosts import shared_hosts
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.signs.token_histories import ELSEWHERE_CHANGED, FOREIGN, OWNED, unlike_histories
+from kafka_dt.pipeline.report.signs.token_histories import (
+    ELSEWHERE,
+    ELSEWHERE_CHANGED,
+    FOREIGN,
+    OWNED,
+    unlike_histories,
+)
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day, workdays
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -111,6 +121,8 @@ class StolenTokenThresholds:
     """An owner that is in more networks than this, for each of its tokens, moves about."""
     parts: int = threshold(3, "Machines of a job that does not move as one")
     """A job of so many machines, that began within a `shortest_history`, does not move as one."""
+    told_tokens: int = threshold(2, "Tokens of an owner that make a zone usual")
+    """The uses of the first ones are told."""
     known_for: timedelta = threshold(timedelta(days=3), "How long an owner is known that has a usual place")
     """Before that, an owner is known by too few days: jobs run daily, and the first day is not the truth."""
     neighbours_before: int = threshold(5, "Neighbours that were in a network before in which people work")
@@ -152,16 +164,21 @@ def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:
 
 
 def _not_as_neighbours(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Leave out uses of people by day and on a machine of their own, where many of their neighbours were before."""
-    came = seen.network_arrivals.where(F.col("neighbours_before") >= thresholds.neighbours_before)
-    by_owners = seen.usage.join(odd.select("who").distinct(), "who", "left_semi")
-    own = own_addresses(seen.usage.join(odd.select("address").distinct(), "address", "left_semi"))
+    """Leave out uses of people by day, where many were before, on a machine of their own or on a shared host."""
+    came = seen.network_arrivals.select("who", "wide", "neighbours_before", "others_before")
+    with_usual_client = F.col("case") == ELSEWHERE
+    neighbours = F.when(with_usual_client, F.col("others_before")).otherwise(F.col("neighbours_before"))
+    there = seen.usage.join(odd.select("address").distinct(), "address", "left_semi")
+    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
+    on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
     usual = (
         odd.where(F.col("case") != FOREIGN)
-        .join(came.select("who", "wide"), ["who", "wide"])
-        .join(workdays(by_owners), "who")
-        .join(own.where("own_address"), "address")
-        .where(is_in_day(F.col("first_seen")))
+        .join(came, ["who", "wide"])
+        .where(neighbours >= thresholds.neighbours_before)
+        .join(seen.workdays, "who")
+        .join(own_addresses(there), "address")
+        .join(hosts, "address", "left")
+        .where(is_in_day(F.col("first_seen")) & (F.col("own_address") | on_shared))
     )
     return odd.join(usual.select(*_PLACE).distinct(), [*_PLACE], "left_anti")
 

@@ -16,9 +16,17 @@ the first day (`login_first_day`) of each in a new place. The cases:
   administrator's password makes such users. The other cases need a principal that is known, this one does not.
 - *after a long silence, elsewhere*: the principal was silent for `login_silent`, and comes to a zone where it never was
   to make its first token. Who comes back from a long holiday works as before.
+- *over the Internet*: the principal comes from a public network in which no other one was before, and all its networks
+  were private. At most `login_roaming` of the company's principals are ever in a public one.
+- *new, and for one day only*: the principal logs in for the first time when the table is older than `login_new_after`,
+  `login_once` times or more, with client ids that libraries give; within a day it is gone, for `login_gone` at least. A
+  forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses, or one
+  that others use for `login_new_after`.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
-that they had before; nor on the day on which the principal began there on many machines with its own library.
+that they had before; nor on the day on which the principal began there on many machines with its own library. Another
+program is not strange on a host that several principals share (`hosts.py`) and use it with, unless the principal logs
+in around the clock before: people come to a bastion to administer, programs do not.
 
 The severity is high where the principal is alone in a network with another client.
 
@@ -32,39 +40,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import (
     DAY_H,
     as_text,
     distinct,
     first_and_last,
-    hours_at_work,
-    of_first,
-    ok,
     some,
     with_most,
 )
-from kafka_dt.pipeline.report.peers import first_arrivals
+from kafka_dt.pipeline.report.hosts import shared_hosts
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
-from kafka_dt.pipeline.report.strangers import ALONE, strange_clients
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-AWAY: Final = "away from its networks"
-BACK_DOOR: Final = "new, with all rights, and alone"
-BRANCH: Final = "in the only place of another"
-AWAKE: Final = "after a long silence, elsewhere"
-_ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
-"""The text of an ACL that gives a principal all topics, or the cluster."""
+
+_CLIENT: Final = ("who", "wide", "zone", "software", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,14 @@ class StrangeLoginThresholds:
     """Who makes a user for a program starts it then."""
     login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
     """Longer than most holidays."""
+    login_new_after: timedelta = threshold(timedelta(days=10), "Days of the table after which a principal is new")
+    """Most principals log in within a week."""
+    login_once: int = threshold(3, "Logins of a new principal that is there for a day, at least")
+    """One or two are a try."""
+    login_gone: timedelta = threshold(timedelta(days=3), "Silence after which a new principal does not come back")
+    """A new colleague comes back, after a weekend as well."""
+    login_roaming: float = threshold(0.2, "Principals with public addresses where these are an exception, at most")
+    """Where people or partners come over the Internet, there are more."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
     """A cluster that moves or fails over takes several along."""
 
@@ -91,92 +99,24 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     """Find principals that log in from strange places; one finding a principal."""
     known_for, together = thresholds.login_known_for, thresholds.login_moves
     strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
-    of_client = ["who", "wide", "zone", "software", "client"]
-    away = _away(seen, thresholds)
-    cases = strange.where(~F.col("by_token")).drop("by_token")
-    for more in (away, _in_branches(seen, thresholds), _back_doors(seen, thresholds), _awake(seen, thresholds)):
-        cases = cases.unionByName(more.join(cases, of_client, "left_anti"))
-    found = seen.work("strange", cases)
-    logins = seen.usage.where(F.col("token_id").isNull()).join(found, of_client)
+    own = strange.where(~F.col("by_token")).drop("by_token")
+    cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))
+    first = F.min(F.struct("order", "case", "since", "counts")).alias("first")
+    ranked = reduce(DataFrame.unionByName, cases).groupBy(*_CLIENT).agg(first)
+    found = seen.work("strange", ranked.select(*_CLIENT, "first.case", "first.since", "first.counts"))
+    logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*_CLIENT])
     rows = logins.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.login_first_day))
-    day = rows.withColumn("day", F.to_date("first_seen"))
+    day = _not_on_shared_hosts(rows, seen).withColumn("day", F.to_date("first_seen"))
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
 
 
-def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that leave their networks while they go on there."""
-    few = F.col("owner_before").between(1, thresholds.login_networks)
-    stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
-    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
-    came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
-    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
-    own = logins.join(came.select("who"), "who", "left_semi")
-    at_work = own.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
-    came = came.join(at_work, "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
-    counts = F.format_string(
-        "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
-        F.col("others_before") + F.col("others_along"),
-        "wide",
-        "owner_before",
-        as_text(F.col("owner_since")),
-        "origin",
-    )
-    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
-
-
-def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that have places of their own and come to the one of another principal."""
-    others = F.count("*").over(Window.partitionBy("zone")) - 1
-    shared = F.count(F.when(F.col("others") > 0, 1)).over(Window.partitionBy("who"))
-    arrivals = seen.arrivals.withColumn("others", others).withColumn("shared", shared)
-    late = (F.col("owner_before") > 0) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    of_another = (F.col("others") == 1) & (F.col("others_before") == 1) & (F.col("shared") == 1)
-    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
-    came = arrivals.where(late & of_another & goes_on)
-    counts = F.format_string(
-        "one other principal is in %s; no other one is in the %d other zones of the principal", "zone", "owner_before"
-    )
-    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", BRANCH)
-
-
-def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that got all rights and came first to a network that no other principal uses."""
-    acl = F.col("acl")
-    granted = (
-        seen.deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALL_RIGHTS))
-        .groupBy(F.regexp_extract(acl, _ALL_RIGHTS, 1).alias("who"))
-        .agg(F.min("first_seen").alias("granted_at"), of_first("principal", "first_seen").alias("operator"))
-    )
-    alone = (F.col("owner_before") == 0) & (F.col("ever") == 1)
-    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.login_granted))
-    ever = F.count("*").over(Window.partitionBy("wide"))
-    came = seen.network_arrivals.withColumn("ever", ever).join(F.broadcast(granted), "who").where(alone & soon)
-    counts = F.format_string(
-        "no other principal was in %s; %s gave it all rights at %s", "wide", "operator", as_text(F.col("granted_at"))
-    )
-    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BACK_DOOR)
-
-
-def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that were silent for long, come to another zone and make their first token."""
-    silent = (F.col("owner_before") > 0) & (F.col("elsewhere_until") + F.lit(thresholds.login_silent) < F.col("since"))
-    own = seen.deeds.where(ok(EventType.TOKEN_CREATED)).groupBy(F.col("principal").alias("who"))
-    made = own.agg(F.min("first_seen").alias("made_at"))
-    soon = F.col("made_at").between(F.col("since"), F.col("since") + F.lit(thresholds.login_first_day))
-    came = seen.arrivals.where(silent).join(made, "who").where(soon)
-    counts = F.format_string(
-        "silent from %s to %s; never in %s and never made a token before",
-        as_text(F.col("elsewhere_until")),
-        as_text(F.col("since")),
-        "zone",
-    )
-    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", AWAKE)
-
-
-def _clients(seen: Observed, places: DataFrame, place: str, case: str) -> DataFrame:
-    clients = seen.clients.where(~F.col("by_token")).select("who", "wide", "zone", "software", "client")
-    return clients.join(places.withColumn("case", F.lit(case)), ["who", place])
+def _not_on_shared_hosts(logins: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out another program on a shared host, unless the principal works around the clock."""
+    programs = hours_before(seen, logins).where(F.col("hours") == DAY_H)
+    shared = shared_hosts(seen.usage.join(logins.select("address").distinct(), "address", "left_semi"))
+    rows = logins.join(shared, ["address", "software"], "left").join(programs, "who", "left")
+    is_usual = (F.col("case") == ANEW) & (F.col("shared_since") < F.col("first_seen")) & F.col("hours").isNull()
+    return rows.where(~F.coalesce(is_usual, F.lit(False))).drop("shared_since", "hours")
 
 
 def _usual(seen: Observed, found: DataFrame) -> DataFrame:

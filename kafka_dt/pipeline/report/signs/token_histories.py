@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.stolen_token import StolenTokenThresholds
 
 FOREIGN: Final = "in a foreign network"
+ELSEWHERE: Final = "elsewhere"
 ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
 OWNED: Final = ("zone", "software", "client")
 """Of what an owner's habits are known."""
@@ -34,7 +35,11 @@ def unlike_histories(seen: Observed, thresholds: StolenTokenThresholds) -> DataF
     """Give the rows of the usage that are a sign by the token's history and its owner's, with the `case`."""
     histories = seen.work("histories", _histories(seen.usage, seen.lives, thresholds))
     rows = seen.work("varied", _with_history(seen.usage, histories, thresholds))
-    return _with_owners(rows, histories, seen).withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
+    return (
+        _with_owners(rows, histories, seen, thresholds)
+        .withColumn("case", _case(thresholds))
+        .where(F.col("case").isNotNull())
+    )
 
 
 def _case(thresholds: StolenTokenThresholds) -> Column:
@@ -52,7 +57,7 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
 
     zone_goes_on = F.col("usual_zone_until") >= F.col("zone_since") + overlap
     client_goes_on = F.col("usual_client_until") >= F.greatest("release_since", "address_since") + overlap
-    other_release = ~_usual("release_since") & client_new
+    other_release = ~software_new & ~_usual("release_since") & client_new
 
     elsewhere = zone_new & strange_zone & zone_goes_on
     names_itself = ~client_new & ~F.coalesce(_usual("named_since"), F.lit(False))
@@ -68,7 +73,7 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
     return (
         F.when(_new_to_owner("zone") & (F.col("zone_kind") == ZoneKind.FOREIGN.value), F.lit(FOREIGN))
         .when(elsewhere & (software_new | client_new), F.lit(ELSEWHERE_CHANGED))
-        .when(elsewhere & ~roams, F.lit("elsewhere"))
+        .when(elsewhere & ~roams, F.lit(ELSEWHERE))
         .when(another_client, F.lit("another client"))
         .when(moved_and_changed, F.lit("moved and changed"))
         .when(strange_there | strange_program, F.lit("strange to its owner"))
@@ -141,7 +146,7 @@ def _same(name: str, where: WindowSpec) -> Column:
     return F.min(name).over(where) == F.max(name).over(where)
 
 
-def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed) -> DataFrame:
+def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Add to each use what was usual for the owner: in all tokens' histories, and without a token.
 
     That is since when the owner is known for the parts of the use, and how it lives: how many tokens it has in how many
@@ -156,7 +161,8 @@ def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed) -> DataF
         F.count_distinct("token_id").alias("owner_tokens"),
         F.count_distinct("zone").alias("owner_networks"),
     )
-    habits = seen.work("habits", known.groupBy("who", *OWNED).agg(F.min("first_seen").alias("first_seen")))
+    told = known.unionByName(_told(uses, thresholds), allowMissingColumns=True)
+    habits = seen.work("habits", told.groupBy("who", *OWNED).agg(F.min("first_seen").alias("first_seen")))
     for name in OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")
         rows = rows.join(habits.groupBy("who", name).agg(since), ["who", name], "left")
@@ -165,6 +171,15 @@ def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed) -> DataF
     libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("library_since"))
     rows = rows.join(moved, ["who", "zone"], "left").join(libraries, ["who", "software"])
     return rows.join(owners, "who", "left")
+
+
+def _told(uses: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Give the zones of owners in which `told_tokens` of their tokens were used, a `history` after that."""
+    tokens = uses.where(F.col("token_id").isNotNull()).groupBy("who", "zone", "token_id")
+    began = F.array_sort(F.collect_list("first_seen"))
+    last = F.get(began, F.lit(thresholds.told_tokens - 1)) + F.lit(thresholds.history)
+    each = tokens.agg(F.min("first_seen").alias("first_seen")).groupBy("who", "zone")
+    return each.agg(last.alias("first_seen")).where(F.col("first_seen").isNotNull())
 
 
 def _usual(since: str) -> Column:

@@ -1,0 +1,178 @@
+"""The cases of `strange_login.py` that are about principals without a token alone.
+
+    for clients in login_cases(seen, thresholds):
+        ...                             # `who`, `wide`, `zone`, `software`, `client`, `case`, `since`, `counts`
+
+What the cases mean is told there. Each gives the clients of the principals in the places that are strange.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
+from kafka_dt.pipeline.report.peers import first_arrivals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+    from kafka_dt.pipeline.report.signs.strange_login import StrangeLoginThresholds
+
+AWAY: Final = "away from its networks"
+BACK_DOOR: Final = "new, with all rights, and alone"
+BRANCH: Final = "in the only place of another"
+AWAKE: Final = "after a long silence, elsewhere"
+INTERNET: Final = "over the Internet"
+ONCE: Final = "new, and for one day only"
+_ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
+"""The text of an ACL that gives a principal all topics, or the cluster."""
+
+
+def login_cases(seen: Observed, thresholds: StrangeLoginThresholds) -> Iterator[DataFrame]:
+    """Give the clients of each case; a client may be of several, and the first one counts."""
+    for case in (_away, _in_branches, _back_doors, _awake, _over_the_internet, _once):
+        yield case(seen, thresholds)
+
+
+def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
+    """Count in how many hours of the day some principals (`who`) logged in without a token before `since` (`hours`)."""
+    principals = came.groupBy("who").agg(F.min("since").alias("since"))
+    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
+    before = logins.join(principals, "who").where(F.col("last_seen") < F.col("since"))
+    return before.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
+
+
+def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that leave their networks while they go on there."""
+    few = F.col("owner_before").between(1, thresholds.login_networks)
+    stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
+    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
+    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
+    came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
+    came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
+    counts = F.format_string(
+        "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
+        F.col("others_before") + F.col("others_along"),
+        "wide",
+        "owner_before",
+        as_text(F.col("owner_since")),
+        "origin",
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
+
+
+def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that have places of their own and come to the one of another principal."""
+    others = F.count("*").over(Window.partitionBy("zone")) - 1
+    shared = F.count(F.when(F.col("others") > 0, 1)).over(Window.partitionBy("who"))
+    arrivals = seen.arrivals.withColumn("others", others).withColumn("shared", shared)
+    late = (F.col("owner_before") > 0) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
+    of_another = (F.col("others") == 1) & (F.col("others_before") == 1) & (F.col("shared") == 1)
+    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
+    came = arrivals.where(late & of_another & goes_on)
+    counts = F.format_string(
+        "one other principal is in %s; no other one is in the %d other zones of the principal", "zone", "owner_before"
+    )
+    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", BRANCH)
+
+
+def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that got all rights and came first to a network that no other principal uses."""
+    acl = F.col("acl")
+    granted = (
+        seen.deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALL_RIGHTS))
+        .groupBy(F.regexp_extract(acl, _ALL_RIGHTS, 1).alias("who"))
+        .agg(F.min("first_seen").alias("granted_at"), of_first("principal", "first_seen").alias("operator"))
+    )
+    alone = (F.col("owner_before") == 0) & (F.col("ever") == 1)
+    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.login_granted))
+    ever = F.count("*").over(Window.partitionBy("wide"))
+    came = seen.network_arrivals.withColumn("ever", ever).join(F.broadcast(granted), "who").where(alone & soon)
+    counts = F.format_string(
+        "no other principal was in %s; %s gave it all rights at %s", "wide", "operator", as_text(F.col("granted_at"))
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BACK_DOOR)
+
+
+def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that were silent for long, come to another zone and make their first token."""
+    silent = (F.col("owner_before") > 0) & (F.col("elsewhere_until") + F.lit(thresholds.login_silent) < F.col("since"))
+    own = seen.deeds.where(ok(EventType.TOKEN_CREATED)).groupBy(F.col("principal").alias("who"))
+    made = own.agg(F.min("first_seen").alias("made_at"))
+    soon = F.col("made_at").between(F.col("since"), F.col("since") + F.lit(thresholds.login_first_day))
+    came = seen.arrivals.where(silent).join(made, "who").where(soon)
+    counts = F.format_string(
+        "silent from %s to %s; never in %s and never made a token before",
+        as_text(F.col("elsewhere_until")),
+        as_text(F.col("since")),
+        "zone",
+    )
+    return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", AWAKE)
+
+
+def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that come from a public network before all others, where few are in public."""
+    of_owner = Window.partitionBy("who").orderBy("since", "wide").rowsBetween(Window.unboundedPreceding, -1)
+    public = is_public(F.col("wide"))
+    before = F.coalesce(F.max(public.cast("int")).over(of_owner), F.lit(0))
+    arrivals = seen.network_arrivals.withColumns({"public": public, "public_before": before})
+    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
+    roaming = seen.network_arrivals.groupBy("who").agg(F.max(public.cast("int")).alias("roams"))
+    share = roaming.agg(F.avg("roams").alias("roaming"))
+    known = F.col("since") >= F.col("own_since") + F.lit(thresholds.login_known_for)
+    came = (
+        arrivals.where(F.col("public") & (F.col("public_before") == 0) & alone & known)
+        .crossJoin(F.broadcast(share))
+        .where(F.col("roaming") <= thresholds.login_roaming)
+    )
+    counts = F.format_string(
+        "no other principal was in %s before; the principal was in %d other networks, none of them public",
+        "wide",
+        "owner_before",
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", INTERNET)
+
+
+def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of principals that come late, for a day, with what libraries call themselves.
+
+    Others were in the network before, or no other one ever is.
+    """
+    began = Window.partitionBy("wide")
+    there = seen.network_arrivals.withColumns(
+        {"wide_since": F.min("since").over(began), "ever": F.count("*").over(began)}
+    )
+    span = seen.clients.agg(F.min("first_seen").alias("begin"), F.max("last_seen").alias("end"))
+    principals = seen.clients.groupBy("who").agg(
+        F.max("last_seen").alias("gone_at"),
+        F.bool_and(is_given(F.col("client"))).alias("given"),
+        F.sum("logins").alias("times"),
+    )
+    new_after = F.lit(thresholds.login_new_after)
+    in_use = (F.col("wide_since") + new_after <= F.col("since")) | (F.col("ever") == 1)
+    came = (
+        there.where((F.col("owner_before") == 0) & in_use)
+        .join(principals.where(F.col("given") & (F.col("times") >= thresholds.login_once)), "who")
+        .crossJoin(F.broadcast(span))
+        .where(
+            (F.col("begin") + new_after <= F.col("since"))
+            & (F.col("gone_at") < F.col("since") + F.lit(thresholds.login_first_day))
+            & (F.col("gone_at") + F.lit(thresholds.login_gone) < F.col("end"))
+        )
+    )
+    counts = F.format_string(
+        "no login before %s, and none after %s", as_text(F.col("since")), as_text(F.col("gone_at"))
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", ONCE)
+
+
+def _clients(seen: Observed, places: DataFrame, place: str, case: str) -> DataFrame:
+    clients = seen.clients.where(~F.col("by_token")).select("who", "wide", "zone", "software", "client")
+    return clients.join(places.withColumn("case", F.lit(case)), ["who", place])

@@ -1,0 +1,171 @@
+"""A principal that works by day logs in very often in a night, from one or two machines: it copies data.
+
+A principal works by day if it makes nearly all its uses in ten hours of the day (`workdays.py`). The logins of a night
+are those of uses that begin and end outside these hours. They are a sign if there are `burst_logins` of them, and
+`burst_factor` times as many as on the principal's busiest day, from `burst_machines` at most; and if the principal is
+known for `burst_days` days by then.
+
+The client may be the usual one at the usual place: who is about to leave, and copies what they may read, has all that.
+
+These nights are quiet:
+
+- The principal has more than `burst_nights` of them: this is how it works.
+- `burst_together` principals have theirs in the same night: people work on the same thing, and know of each other.
+- Many machines log in: a load test, or a job that is run again.
+
+The severity is medium: the principal may do all this.
+
+Not seen: one that copies by day, with few connections, or without a token from the machine and with the library of the
+day, and principals that work around the clock.
+"""
+
+# The work is on one row for each token, machine and client, and for each day of a principal without a token.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import (
+    DAY_H,
+    as_text,
+    distinct,
+    first_and_last,
+    hour_number,
+    ok,
+    some,
+    with_most,
+)
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_principal, threshold
+from kafka_dt.pipeline.report.workdays import is_in_day
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_DAY: Final = timedelta(hours=23)
+"""A use that takes longer is in the day and in the night, and says of neither how many logins it had."""
+_USE: Final = ("who", "address", "token_id", "software", "first_seen", "last_seen", "logins")
+
+
+@dataclass(frozen=True, slots=True)
+class BurstThresholds:
+    """When a night is busier than any day."""
+
+    burst_logins: int = threshold(20, "Logins in a night that are a burst")
+    """A program that is left running logs in now and then."""
+    burst_factor: float = threshold(2.0, "... for each login on the principal's busiest day")
+    """A busy day is not twice as busy as all others."""
+    burst_machines: int = threshold(2, "Machines of a burst, at most")
+    """Who copies data has a notebook and a laptop; a job has more."""
+    burst_days: int = threshold(3, "Days that show how busy a principal is")
+    """Fewer may all be quiet ones."""
+    burst_nights: int = threshold(3, "Nights with a burst, at most")
+    """More are a habit."""
+    burst_together: int = threshold(3, "Principals with a burst in the same night that work together")
+    """A night before a release has several; a thief is one."""
+
+
+def off_hours_bursts(seen: Observed, thresholds: BurstThresholds) -> DataFrame:
+    """Find principals that work by day and are very busy in a night; one finding a principal."""
+    by_night = ~is_in_day(F.col("first_seen")) & ~is_in_day(F.col("last_seen"))
+    # A night has the number of the day before it.
+    day = F.floor((hour_number(F.col("first_seen")) - F.col("day_begins")) / F.lit(DAY_H))
+    rows = seen.work("people", _uses(seen).join(seen.workdays, "who").withColumns({"by_night": by_night, "day": day}))
+    nights = seen.work("nights", _nights(rows, thresholds))
+    return _findings(rows.where("by_night").join(nights, ["who", "day"]))
+
+
+def _uses(seen: Observed) -> DataFrame:
+    """Give the uses that are over within a day, of tokens and without."""
+    is_short = F.col("last_seen") < F.col("first_seen") + F.lit(_DAY)
+    by_token = seen.usage.where(F.col("token_id").isNotNull() & is_short).select(*_USE)
+    own = seen.deeds.where(ok(EventType.LOGIN)).select(
+        F.col("principal").alias("who"),
+        "address",
+        "token_id",
+        "software",
+        "first_seen",
+        "last_seen",
+        F.col("deeds").alias("logins"),
+    )
+    return by_token.unionByName(own)
+
+
+def _nights(rows: DataFrame, thresholds: BurstThresholds) -> DataFrame:
+    """Give the nights with a burst."""
+    of_owner = Window.partitionBy("who")
+    days = rows.groupBy("who", "day").agg(
+        F.coalesce(F.sum(F.when(~F.col("by_night"), F.col("logins"))), F.lit(0)).alias("by_day"),
+        F.coalesce(F.sum(F.when(F.col("by_night"), F.col("logins"))), F.lit(0)).alias("in_night"),
+        F.count_distinct(F.when(F.col("by_night"), F.col("address"))).alias("machines"),
+    )
+    known = days.withColumns(
+        {
+            "busiest": F.max("by_day").over(of_owner),
+            "days": F.count("*").over(of_owner.orderBy("day").rowsBetween(Window.unboundedPreceding, -1)),
+        }
+    )
+    many = F.greatest(F.lit(thresholds.burst_logins), F.col("busiest") * F.lit(thresholds.burst_factor))
+    bursts = known.where(F.col("in_night") >= many)
+    counted = bursts.withColumns(
+        {"nights": F.count("*").over(of_owner), "together": F.count("*").over(Window.partitionBy("day"))}
+    )
+    return counted.where(
+        (F.col("nights") <= thresholds.burst_nights)
+        & (F.col("together") < thresholds.burst_together)
+        & (F.col("machines") <= thresholds.burst_machines)
+        & (F.col("days") >= thresholds.burst_days)
+    ).select("who", "day", "busiest", "days", "nights")
+
+
+def _findings(uses: DataFrame) -> DataFrame:
+    rows = uses.groupBy("who").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        with_most("token_id", "logins").alias("token_id"),
+        with_most("address", "logins").alias("address"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        F.max("day_begins").alias("day_begins"),
+        *(F.max(name).alias(name) for name in ("busiest", "nights", "days")),
+    )
+    return finding_rows(
+        rows.withColumn("owner", F.col("who")),
+        subject="who",
+        severity=F.lit(Severity.MEDIUM.value),
+        evidence=[
+            ("logins by night", F.col("events")),
+            ("nights", F.col("nights")),
+            ("logins on its busiest day", F.col("busiest")),
+            ("days on which it was seen before", F.col("days")),
+            ("its day begins at the hour (UTC)", F.col("day_begins")),
+            ("from addresses", some(F.col("addresses"))),
+            ("clients", some(F.col("clients"))),
+            ("until", as_text(F.col("last_seen"))),
+        ],
+    )
+
+
+OFF_HOURS_BURST: Final = Sign(
+    kind="off_hours_burst",
+    title="Far busier in a night than on any day",
+    meaning="A principal that works by day logs in more often in a night than on its busiest day.",
+    finds="a principal that works by day and makes twice as many logins in a night as on its busiest day",
+    misses="data that is copied by day or over few connections, and principals that work around the clock",
+    subject_type=SubjectType.PRINCIPAL,
+    thresholds=BurstThresholds(),
+    rule=off_hours_bursts,
+    steps=(
+        advise("Ask the principal what it did in that night. If it was not there, or should not have done it:"),
+        end_token,
+        follow_principal,
+    ),
+)
