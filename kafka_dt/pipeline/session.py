@@ -90,6 +90,7 @@ _ONCE: Final[Mapping[str, str]] = MappingProxyType(
 _INTERPRETED: Final[Mapping[str, str]] = MappingProxyType(
     {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 )
+"""Queries are run as they are planned: neither their stages nor their expressions become Java code."""
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and

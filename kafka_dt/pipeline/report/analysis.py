@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     Progress = Callable[[str], None]
     """Is called with the name of the present step."""
 
-_FEW_PLACES: Final = 200_000
-"""To compile a query takes longer than to run it on so many rows."""
+_FEW_EVENTS: Final = 500_000
+"""To compile the queries of the signs takes longer than to run them on so many events."""
 FINDINGS: Final = 5_000
 """How many findings are brought to the driver."""
 
@@ -121,7 +121,9 @@ class Analysis:
         lists = listings(
             self._keep(ParquetOutput.ATTENTION, "Listing tokens", attention(lives, self._at, settings.lines))
         )
-        with interpreted(usage.sparkSession) if usage.count() < _FEW_PLACES else nullcontext():
+        types = counted.by_type()
+        events = sum(each.events for each in types)
+        with interpreted(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
             observed = Observed.of(self._events, usage, lives, zones, self._store.work)
             found = look_for(settings.signs, observed)
@@ -131,11 +133,10 @@ class Analysis:
         )
         first, suppressed = self._divided(most_urgent_first(findings), now)
         left_out = Counter((each.finding.kind, each.finding.severity) for each in suppressed)
-        types = counted.by_type()
         return Contents(
             at=self._at,
             since=self._since,
-            events=sum(each.events for each in types),
+            events=events,
             activity=types,
             quarantined=quarantined,
             tokens=numbers["tokens"],

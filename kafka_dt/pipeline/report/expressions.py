@@ -57,7 +57,7 @@ _PRIVATE: Final = (
     r"^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2[0-9]|3[01])|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7]))\."
     r"|^(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|0):"
 )
-"""RFC 1918, RFC 6598 (shared address space), RFC 3927 and RFC 4193: private, shared and local addresses."""
+"""Private, shared, local and own addresses: RFC 1918, 6598, 3927, 4193, 1122 and 4291."""
 _MAPPED: Final = "::ffff:"
 """What stands before an IPv4 address on a socket for both."""
 _IPV6_GROUPS: Final = 8
@@ -67,10 +67,12 @@ _NUMBERED: Final = r"(?=[a-z]*[aeiou])(?=[a-z]*[g-z])([a-z]{4,})[0-9]+"
 """A word and a number. What Kubernetes draws has no vowel, hex digits have no letter behind f."""
 _HEX: Final = r"(?<=[-_.:/])[a-f]{6,}"
 """One number of six hex digits in 360 has letters alone."""
-_POD: Final = r"(?<=[-_])[bcdfghjklmnpqrstvwxz]{5}(?=$|[-_.][0-9]+$)"
-"""The random end of a pod's name: one in four is without a digit. A client may have added its own number."""
+_DRAWN: Final = r"(?!https|mssql|grpcs|xhtml)[bcdfghjklmnpqrstvwxz]{5}(?![a-z0-9])"
+"""The random part of a pod's name: more than one in five is without a digit. Some words are without a vowel, too."""
+_POD: Final = rf"(?<=[-_]){_DRAWN}(?=$|[-_.][0-9]+$)"
+"""At the end of a client id; a client may have added its own number."""
 _VARIABLE: Final = rf"(?<![a-z0-9])(?:{_UUID}|{_NUMBERED}|[a-z]*[0-9][a-z0-9]*|{_HEX}|{_POD})(?![a-z0-9])"
-_REPEATED: Final = r"#(?:[-_.:/]+#)+"
+_REPEATED: Final = rf"#(?:[-_.:/]+#|[-_]{_DRAWN})+"
 """A negative number has a second hyphen, as Spark's ids of groups have."""
 
 _GIVEN: Final = (
@@ -221,8 +223,9 @@ def widest_network(address: Column) -> Column:
 
 
 def is_public(network: Column) -> Column:
-    """Whether an address, or a network of addresses, is routed on the Internet; other text is not."""
-    return (network.rlike(r"^[0-9]+\.") | network.contains(":")) & ~network.rlike(_PRIVATE)
+    """Whether a network, as `wide_network` gives it, is one of the Internet; other text is not."""
+    is_network = network.rlike(r"^[0-9.]+/") | network.contains("::/")
+    return is_network & ~network.rlike(_PRIVATE)
 
 
 def address_key(address: Column) -> Column:

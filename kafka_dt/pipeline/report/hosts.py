@@ -1,10 +1,12 @@
 """Hosts that several people share: a bastion, an edge node, a server for terminals.
 
     hosts = shared_hosts(usage)
-    quiet = logins.join(hosts, ["address", "software"]).where(F.col("first_seen") > F.col("shared_since"))
+    uses = with_shared(uses, usage)         # with `on_shared`
 
-On such a host `_OTHERS` principals log in without a token, with the same library, for a day before another one does.
-Machines of a cluster are shared too, but jobs come there with tokens.
+On such a host `_OTHERS` principals log in without a token, with the same library, each on several days; a day after the
+last of them came, the host is known. Machines of a cluster are shared too, but jobs come there with tokens.
+
+Limits: the address of a NAT or of a proxy is a shared host.
 """
 
 from __future__ import annotations
@@ -29,6 +31,17 @@ def shared_hosts(usage: DataFrame) -> DataFrame:
         usage: where principals logged in, as `lives.logins_by_place` makes it.
     """
     own = usage.where(F.col("token_id").isNull()).groupBy("address", "software", "who")
-    came = own.agg(F.min("first_seen").alias("came")).groupBy("address", "software")
+    there = own.agg(F.min("first_seen").alias("came"), F.max("last_seen").alias("until"))
+    # A thief with the passwords of several principals tries them within a day.
+    guests = there.where(F.to_date("until") > F.to_date("came"))
     third = F.get(F.array_sort(F.collect_list("came")), F.lit(_OTHERS - 1)) + F.lit(SETTLED)
-    return came.agg(third.alias("shared_since")).where(F.col("shared_since").isNotNull())
+    hosts = guests.groupBy("address", "software").agg(third.alias("shared_since"))
+    return hosts.where(F.col("shared_since").isNotNull())
+
+
+def with_shared(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Add whether each use (`address`, `first_seen`) is on a shared host that was known by then (`on_shared`)."""
+    there = usage.join(uses.select("address").distinct(), "address", "left_semi")
+    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
+    on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
+    return uses.join(hosts, "address", "left").withColumn("on_shared", on_shared).drop("shared_since")

@@ -4,7 +4,8 @@
     visits.join(days, "who").where(is_in_day(F.col("since")))
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
-the uses of its tokens, or of its logins without one. People have programs that renew their tokens at any hour.
+the uses of its tokens, or of its logins without one. If both have a day, that of the tokens counts, because people have
+programs that renew their tokens at any hour. Of a use with few logins the first and the last hour count alone.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
 
     Args:
         usage: where tokens were used, as `lives.logins_by_place` makes it.
-        deeds: the logins without a token on each day, as `deeds.deeds_by_day` makes them.
+        deeds: what each principal did on each day, as `deeds.deeds_by_day` makes it; its logins count.
     """
     begin, end = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
     told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
-    few = F.array(begin, end)
+    few = F.array_distinct(F.array(begin, end))
     long = F.when(F.col("logins") < DAY_H, few).otherwise(F.sequence(begin, begin + F.lit(DAY_H - 1)))
     in_use = F.when(told, hours_of()).otherwise(long)
     by_token = usage.where(F.col("token_id").isNotNull()).select("who", F.explode(in_use).alias("number"))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
     from kafka_dt.pipeline.report.signs.strange_login import StrangeLoginThresholds
 
+CLIENT: Final = ("who", "wide", "zone", "software", "client")
+"""What a client of a principal is."""
 AWAY: Final = "away from its networks"
 BACK_DOOR: Final = "new, with all rights, and alone"
 BRANCH: Final = "in the only place of another"
@@ -145,9 +147,9 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 
     Others were in the network before, or no other one ever is.
     """
-    began = Window.partitionBy("wide")
-    there = seen.network_arrivals.withColumns(
-        {"wide_since": F.min("since").over(began), "ever": F.count("*").over(began)}
+    there = Window.partitionBy("wide")
+    arrivals = seen.network_arrivals.withColumns(
+        {"wide_since": F.min("since").over(there), "ever": F.count("*").over(there)}
     )
     span = seen.clients.agg(F.min("first_seen").alias("begin"), F.max("last_seen").alias("end"))
     principals = seen.clients.groupBy("who").agg(
@@ -158,7 +160,7 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     new_after = F.lit(thresholds.login_new_after)
     in_use = (F.col("wide_since") + new_after <= F.col("since")) | (F.col("ever") == 1)
     came = (
-        there.where((F.col("owner_before") == 0) & in_use)
+        arrivals.where((F.col("owner_before") == 0) & in_use)
         .join(principals.where(F.col("given") & (F.col("times") >= thresholds.login_once)), "who")
         .crossJoin(F.broadcast(span))
         .where(
@@ -174,5 +176,5 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 
 
 def _clients(seen: Observed, places: DataFrame, place: str, case: str) -> DataFrame:
-    clients = seen.clients.where(~F.col("by_token")).select("who", "wide", "zone", "software", "client")
+    clients = seen.clients.where(~F.col("by_token")).select(*CLIENT)
     return clients.join(places.withColumn("case", F.lit(case)), ["who", place])

@@ -12,7 +12,8 @@ finding. The cases:
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
   that created for `scheduled` others before gets new owners now and then.
 - *for an administrator*: a requester that created for `scheduled` others, of which none changes users or rights,
-  creates a token for an owner that does so on `administers_on` days or more. No other principal creates its tokens.
+  creates a token for an owner that does so on `administers_on` days or more, and for which no other principal created
+  one before.
 - *unknown before*: the requester never created tokens for others. The severity is high if it begins with `new_owners`
   owners on one day, after other work for `other_work`: no operator made it a scheduler then.
 - *for a renewer of its own*: the usual requester creates one token with a library with which it creates no other one of
@@ -20,9 +21,9 @@ finding. The cases:
   requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
   `requester_history` before.
 
-*Its own owner* and the two after it need an owner whose tokens others created and used for `requester_history`. A new
-scheduler is quiet if an operator allowed it to create for several owners within an hour; so is a scheduler that gets
-several new owners.
+*Its own owner*, *another scheduler* and *unknown before* need an owner whose tokens others created and used for
+`requester_history`. A new scheduler is quiet if an operator allowed it to create for several owners within an hour; so
+is a scheduler that gets several new owners.
 
 Not seen: a thief that creates tokens as the owner's usual requester does, and a new requester of an owner that is new.
 """

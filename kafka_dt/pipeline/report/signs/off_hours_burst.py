@@ -1,22 +1,23 @@
 """A principal that works by day logs in very often in a night, from one or two machines: it copies data.
 
-A principal works by day if it makes nearly all its uses in ten hours of the day (`workdays.py`). The logins of a night
-are those of uses that begin and end outside these hours. They are a sign if there are `burst_logins` of them, and
-`burst_factor` times as many as on the principal's busiest day, from `burst_machines` at most; and if the principal is
-known for `burst_days` days by then.
+A principal works by day if it makes nearly all uses of its tokens, or nearly all its logins without one, in ten hours
+of the day (`workdays.workdays`). The logins of a night are those of uses that begin and end between two such days.
+They are a sign if there are `burst_logins` of them, and `burst_factor` times as many as on the principal's busiest day,
+from `burst_machines` at most; and if the principal was seen on `burst_days` days before.
 
-The client may be the usual one at the usual place: who is about to leave, and copies what they may read, has all that.
+A principal that copies data before it leaves uses its own rights, program and place.
 
 These nights are quiet:
 
 - The principal has more than `burst_nights` of them: this is how it works.
-- `burst_together` principals have theirs in the same night: people work on the same thing, and know of each other.
+- `burst_together` principals have theirs in the same night: they work on the same thing, and know of each other.
 - Many machines log in: a load test, or a job that is run again.
 
 The severity is medium: the principal may do all this.
 
-Not seen: one that copies by day, with few connections, or without a token from the machine and with the library of the
-day, and principals that work around the clock.
+Not seen: data that is copied by day, or over few connections; a night in which the client uses a token that it uses by
+day as well, or logs in without a token from the machine and with the library of the day; a burst that begins before
+the evening or ends after the morning; and principals that work around the clock.
 """
 
 # The work is on one row for each token, machine and client, and for each day of a principal without a token.
@@ -41,12 +42,13 @@ from kafka_dt.pipeline.report.expressions import (
     some,
     with_most,
 )
+from kafka_dt.pipeline.report.lives import days_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_principal, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
@@ -61,7 +63,7 @@ class BurstThresholds:
 
     burst_logins: int = threshold(20, "Logins in a night that are a burst")
     """A program that is left running logs in now and then."""
-    burst_factor: float = threshold(2.0, "... for each login on the principal's busiest day")
+    burst_factor: float = threshold(2.0, "... for each login on its busiest day, at least")
     """A busy day is not twice as busy as all others."""
     burst_machines: int = threshold(2, "Machines of a burst, at most")
     """Who copies data has a notebook and a laptop; a job has more."""
@@ -69,24 +71,25 @@ class BurstThresholds:
     """Fewer may all be quiet ones."""
     burst_nights: int = threshold(3, "Nights with a burst, at most")
     """More are a habit."""
-    burst_together: int = threshold(3, "Principals with a burst in the same night that work together")
+    burst_together: int = threshold(3, "Principals with a burst in the same night, which explain each other")
     """A night before a release has several; a thief is one."""
 
 
 def off_hours_bursts(seen: Observed, thresholds: BurstThresholds) -> DataFrame:
     """Find principals that work by day and are very busy in a night; one finding a principal."""
-    by_night = ~is_in_day(F.col("first_seen")) & ~is_in_day(F.col("last_seen"))
     # A night has the number of the day before it.
-    day = F.floor((hour_number(F.col("first_seen")) - F.col("day_begins")) / F.lit(DAY_H))
+    day, until = (
+        F.floor((hour_number(F.col(name)) - F.col("day_begins")) / F.lit(DAY_H)) for name in ("first_seen", "last_seen")
+    )
+    by_night = ~is_in_day(F.col("first_seen")) & ~is_in_day(F.col("last_seen")) & (day == until)
     rows = seen.work("people", _uses(seen).join(seen.workdays, "who").withColumns({"by_night": by_night, "day": day}))
-    nights = seen.work("nights", _nights(rows, thresholds))
+    nights = seen.work("nights", _nights(rows, seen.usage, thresholds))
     return _findings(rows.where("by_night").join(nights, ["who", "day"]))
 
 
 def _uses(seen: Observed) -> DataFrame:
     """Give the uses that are over within a day, of tokens and without."""
-    is_short = F.col("last_seen") < F.col("first_seen") + F.lit(_DAY)
-    by_token = seen.usage.where(F.col("token_id").isNotNull() & is_short).select(*_USE)
+    by_token = seen.usage.where(F.col("token_id").isNotNull() & _is_short()).select(*_USE)
     own = seen.deeds.where(ok(EventType.LOGIN)).select(
         F.col("principal").alias("who"),
         "address",
@@ -99,31 +102,41 @@ def _uses(seen: Observed) -> DataFrame:
     return by_token.unionByName(own)
 
 
-def _nights(rows: DataFrame, thresholds: BurstThresholds) -> DataFrame:
-    """Give the nights with a burst."""
+def _nights(rows: DataFrame, usage: DataFrame, thresholds: BurstThresholds) -> DataFrame:
+    """Give the nights with a burst; `usage` tells how often long uses log in on a day."""
     of_owner = Window.partitionBy("who")
+    long = usage.where(F.col("token_id").isNotNull() & ~_is_short()).join(
+        rows.select("who").distinct(), "who", "left_semi"
+    )
+    in_long = long.groupBy("who").agg(F.max(F.col("logins") / F.size(days_of())).alias("in_long"))
     days = rows.groupBy("who", "day").agg(
         F.coalesce(F.sum(F.when(~F.col("by_night"), F.col("logins"))), F.lit(0)).alias("by_day"),
         F.coalesce(F.sum(F.when(F.col("by_night"), F.col("logins"))), F.lit(0)).alias("in_night"),
         F.count_distinct(F.when(F.col("by_night"), F.col("address"))).alias("machines"),
     )
-    known = days.withColumns(
-        {
-            "busiest": F.max("by_day").over(of_owner),
-            "days": F.count("*").over(of_owner.orderBy("day").rowsBetween(Window.unboundedPreceding, -1)),
-        }
-    )
+    before = of_owner.orderBy("day").rowsBetween(Window.unboundedPreceding, -1)
+    known = days.withColumns({"most": F.max("by_day").over(of_owner), "days": F.count("*").over(before)})
+    busiest = F.greatest("most", F.ceil(F.coalesce("in_long", F.lit(0))))
     many = F.greatest(F.lit(thresholds.burst_logins), F.col("busiest") * F.lit(thresholds.burst_factor))
-    bursts = known.where(F.col("in_night") >= many)
+    bursts = (
+        known.join(in_long, "who", "left")
+        .withColumn("busiest", busiest)
+        .where(
+            (F.col("in_night") >= many)
+            & (F.col("machines") <= thresholds.burst_machines)
+            & (F.col("days") >= thresholds.burst_days)
+        )
+    )
     counted = bursts.withColumns(
         {"nights": F.count("*").over(of_owner), "together": F.count("*").over(Window.partitionBy("day"))}
     )
     return counted.where(
-        (F.col("nights") <= thresholds.burst_nights)
-        & (F.col("together") < thresholds.burst_together)
-        & (F.col("machines") <= thresholds.burst_machines)
-        & (F.col("days") >= thresholds.burst_days)
+        (F.col("nights") <= thresholds.burst_nights) & (F.col("together") < thresholds.burst_together)
     ).select("who", "day", "busiest", "days", "nights")
+
+
+def _is_short() -> Column:
+    return F.col("last_seen") < F.col("first_seen") + F.lit(_DAY)
 
 
 def _findings(uses: DataFrame) -> DataFrame:
@@ -131,11 +144,12 @@ def _findings(uses: DataFrame) -> DataFrame:
         *first_and_last(),
         F.sum("logins").alias("events"),
         with_most("token_id", "logins").alias("token_id"),
-        with_most("address", "logins").alias("address"),
+        with_most("address", "logins", "token_id").alias("address"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
         F.max("day_begins").alias("day_begins"),
-        *(F.max(name).alias(name) for name in ("busiest", "nights", "days")),
+        *(F.max(name).alias(name) for name in ("busiest", "nights")),
+        F.min("days").alias("days"),
     )
     return finding_rows(
         rows.withColumn("owner", F.col("who")),
@@ -166,6 +180,7 @@ OFF_HOURS_BURST: Final = Sign(
     steps=(
         advise("Ask the principal what it did in that night. If it was not there, or should not have done it:"),
         end_token,
+        advise("If it logged in without a token, change its password or its keytab."),
         follow_principal,
     ),
 )

@@ -18,9 +18,9 @@ It takes `neighbours` to know a zone. These visits are quiet:
 - It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
 - It is a detour: the owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work
   goes on with clients that it had there.
-- The owner works by day, comes by day and with clients that it had, and others were in that large network before, who
-  do not stay in that zone: people whose notebooks run beside jobs have a laptop as well. Where owners stay, it is quiet
-  on hosts that several principals share (`hosts.py`).
+- The owner works by day, comes by day and with clients that it had, and others were in that large network before:
+  people whose notebooks run beside jobs have a laptop as well. In a zone where owners stay, such a visit is quiet only
+  on a host that several principals share (`hosts.shared_hosts`).
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
@@ -42,7 +42,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.hosts import shared_hosts
+from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -97,7 +97,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    there = _with_hosts(_with_uses(alone, uses), seen.usage)
+    there = with_shared(_with_uses(alone, uses), seen.usage)
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]))
 
 
@@ -172,14 +172,6 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     there = usage.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
     new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
     return there.withColumn("new_client", new_client)
-
-
-def _with_hosts(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Add whether each use is on a host that several principals shared by then (`on_shared`)."""
-    there = usage.join(uses.select("address").distinct(), "address", "left_semi")
-    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
-    on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
-    return uses.join(hosts, "address", "left").withColumn("on_shared", on_shared)
 
 
 def _by_day(visits: DataFrame, seen: Observed) -> DataFrame:

@@ -1,9 +1,9 @@
 """A token is used from more places, or by more clients, than its history and its owner's say.
 
 What a token does in the time after its first login (`history`) is usual for the token. What an owner's tokens do in
-their histories, and what the owner does without a token, is usual for the owner; so is a zone in which `told_tokens`
-of its tokens were used before. The rule compares other uses by zone, library and client id, never by address alone. A
-use is a sign in one of these cases:
+their histories, and what the owner does without a token, is usual for the owner; so is a zone, a `history` after
+`told_tokens` of its tokens came there. The rule compares other uses by zone, library and client id, never by address
+alone. A use is a sign in one of these cases:
 
 - *alone in a network, with another client*: when the owner came to this large network (/16, of IPv6 /48), no other
   principal was there for a day, and fewer than `move_together` moved there on the same day; and the library or the kind
@@ -39,19 +39,20 @@ network strange on the day on which the owner came there on many machines (`peer
 is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the owner's line or
 cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that it had there.
 
-People who work by day are not strange by day and on a machine of their own, or on a host that several principals
-share (`hosts.py`), in a network to which `neighbours_before`
-others had come from where they were: their colleagues work with a laptop in the office or on the VPN, too. Of a use
-with the token's usual client it does not matter where the others had come from.
+A person who works by day is not strange by day in a network to which `neighbours_before` others had come from where the
+person was: colleagues work with a laptop in the office or on the VPN, too. The person is on a machine of their own, or
+on a host that several principals share (`hosts.shared_hosts`). If the client is the token's usual one, the others may
+have come from anywhere.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold.
 
 Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
-translation; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
-of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a connection
-that is open already. An owner that moves alone and changes its program looks like a theft once. An owner with one token
-has little history, and a token with fewer logins than `history_logins` has none.
+translation; one with a person's token and program by day on a shared host; one that takes over a token that is not used
+any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner while its home
+is down; one that needs no login, because it has a connection that is open already. An owner that moves alone and
+changes its program looks like a theft once. An owner with one token has little history, and a token with fewer logins
+than `history_logins` has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
@@ -74,7 +75,7 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     some,
 )
-from kafka_dt.pipeline.report.hosts import shared_hosts
+from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
@@ -122,7 +123,7 @@ class StolenTokenThresholds:
     parts: int = threshold(3, "Machines of a job that does not move as one")
     """A job of so many machines, that began within a `shortest_history`, does not move as one."""
     told_tokens: int = threshold(2, "Tokens of an owner that make a zone usual")
-    """The uses of the first ones are told."""
+    """The report tells of the first ones, where they are strange."""
     known_for: timedelta = threshold(timedelta(days=3), "How long an owner is known that has a usual place")
     """Before that, an owner is known by too few days: jobs run daily, and the first day is not the truth."""
     neighbours_before: int = threshold(5, "Neighbours that were in a network before in which people work")
@@ -168,19 +169,20 @@ def _not_as_neighbours(odd: DataFrame, seen: Observed, thresholds: StolenTokenTh
     came = seen.network_arrivals.select("who", "wide", "neighbours_before", "others_before")
     with_usual_client = F.col("case") == ELSEWHERE
     neighbours = F.when(with_usual_client, F.col("others_before")).otherwise(F.col("neighbours_before"))
-    there = seen.usage.join(odd.select("address").distinct(), "address", "left_semi")
-    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
-    on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
-    usual = (
+    by_day = (
         odd.where(F.col("case") != FOREIGN)
         .join(came, ["who", "wide"])
         .where(neighbours >= thresholds.neighbours_before)
         .join(seen.workdays, "who")
-        .join(own_addresses(there), "address")
-        .join(hosts, "address", "left")
-        .where(is_in_day(F.col("first_seen")) & (F.col("own_address") | on_shared))
+        .where(is_in_day(F.col("first_seen")))
     )
-    return odd.join(usual.select(*_PLACE).distinct(), [*_PLACE], "left_anti")
+    there = seen.usage.join(odd.select("address").distinct(), "address", "left_semi")
+    usual = (
+        with_shared(by_day, there)
+        .join(own_addresses(there), "address")
+        .where(F.col("own_address") | F.col("on_shared"))
+    )
+    return odd.join(usual.select(*_PLACE, "case").distinct(), [*_PLACE, "case"], "left_anti")
 
 
 def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:

@@ -1,7 +1,7 @@
 """A principal logs in without a token where it never was, and the company does not explain it: its password is stolen.
 
 The rule looks at principals that have logged in with a password, keytab or certificate for `login_known_for`, and at
-the first day (`login_first_day`) of each in a new place. The cases:
+the first day (`login_first_day`) of each in a new place. Two of the cases are about principals that are new:
 
 - *alone in a network, with another client* and *another program in another place*: as for tokens, in *Used by a
   stranger*.
@@ -13,7 +13,7 @@ the first day (`login_first_day`) of each in a new place. The cases:
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
   login comes within `login_granted` from a large network in which no other principal ever is. A thief with an
-  administrator's password makes such users. The other cases need a principal that is known, this one does not.
+  administrator's password makes such users.
 - *after a long silence, elsewhere*: the principal was silent for `login_silent`, and comes to a zone where it never was
   to make its first token. Who comes back from a long holiday works as before.
 - *over the Internet*: the principal comes from a public network in which no other one was before, and all its networks
@@ -25,13 +25,13 @@ the first day (`login_first_day`) of each in a new place. The cases:
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
-program is not strange on a host that several principals share (`hosts.py`) and use it with, unless the principal logs
-in around the clock before: people come to a bastion to administer, programs do not.
+program is not strange on a host on which several principals log in with the same library (`hosts.shared_hosts`), unless
+the principal logged in at every hour of the day before: people come to a bastion to administer, programs do not.
 
 The severity is high where the principal is alone in a network with another client.
 
-Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, and
-principals that travel.
+Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
+host that several principals share, and principals that travel.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -43,7 +43,7 @@ from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import (
@@ -56,15 +56,12 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.hosts import shared_hosts
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
+from kafka_dt.pipeline.report.signs.login_cases import CLIENT, hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
-
-
-_CLIENT: Final = ("who", "wide", "zone", "software", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +80,17 @@ class StrangeLoginThresholds:
     """Who makes a user for a program starts it then."""
     login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
     """Longer than most holidays."""
-    login_new_after: timedelta = threshold(timedelta(days=10), "Days of the table after which a principal is new")
+    login_new_after: timedelta = threshold(
+        timedelta(days=10), "Age of the table from which on a principal's first login is late"
+    )
     """Most principals log in within a week."""
     login_once: int = threshold(3, "Logins of a new principal that is there for a day, at least")
     """One or two are a try."""
     login_gone: timedelta = threshold(timedelta(days=3), "Silence after which a new principal does not come back")
     """A new colleague comes back, after a weekend as well."""
-    login_roaming: float = threshold(0.2, "Principals with public addresses where these are an exception, at most")
+    login_roaming: float = threshold(
+        0.2, "Share of principals with public addresses where these are an exception, at most"
+    )
     """Where people or partners come over the Internet, there are more."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
     """A cluster that moves or fails over takes several along."""
@@ -101,12 +102,12 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
     own = strange.where(~F.col("by_token")).drop("by_token")
     cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))
-    first = F.min(F.struct("order", "case", "since", "counts")).alias("first")
-    ranked = reduce(DataFrame.unionByName, cases).groupBy(*_CLIENT).agg(first)
-    found = seen.work("strange", ranked.select(*_CLIENT, "first.case", "first.since", "first.counts"))
-    logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*_CLIENT])
+    found = seen.work("strange", reduce(DataFrame.unionByName, cases))
+    logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*CLIENT])
     rows = logins.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.login_first_day))
-    day = _not_on_shared_hosts(rows, seen).withColumn("day", F.to_date("first_seen"))
+    of_use = Window.partitionBy(*CLIENT, "address").orderBy("order")
+    ranked = _not_on_shared_hosts(rows, seen).withColumn("rank", F.rank().over(of_use)).where(F.col("rank") == 1)
+    day = ranked.withColumn("day", F.to_date("first_seen"))
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
 
 

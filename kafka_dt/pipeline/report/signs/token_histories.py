@@ -147,7 +147,7 @@ def _same(name: str, where: WindowSpec) -> Column:
 
 
 def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Add to each use what was usual for the owner: in all tokens' histories, and without a token.
+    """Add to each use what was usual for the owner: in all tokens' histories, without a token, and in known zones.
 
     That is since when the owner is known for the parts of the use, and how it lives: how many tokens it has in how many
     networks.
@@ -177,9 +177,9 @@ def _told(uses: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     """Give the zones of owners in which `told_tokens` of their tokens were used, a `history` after that."""
     tokens = uses.where(F.col("token_id").isNotNull()).groupBy("who", "zone", "token_id")
     began = F.array_sort(F.collect_list("first_seen"))
-    last = F.get(began, F.lit(thresholds.told_tokens - 1)) + F.lit(thresholds.history)
+    told_since = F.get(began, F.lit(thresholds.told_tokens - 1)) + F.lit(thresholds.history)
     each = tokens.agg(F.min("first_seen").alias("first_seen")).groupBy("who", "zone")
-    return each.agg(last.alias("first_seen")).where(F.col("first_seen").isNotNull())
+    return each.agg(told_since.alias("first_seen")).where(F.col("first_seen").isNotNull())
 
 
 def _usual(since: str) -> Column:
