@@ -174,6 +174,11 @@ def of_first(value: str, *by: str) -> Column:
     return F.min_by(value, F.struct(*by, value))
 
 
+def nth(values: Column | str, number: int) -> Column:
+    """Aggregate the n-th smallest value, equal ones counted each; null if there are fewer."""
+    return F.get(F.array_sort(F.collect_list(values)), F.lit(number - 1))
+
+
 def distinct(values: Column | str) -> Column:
     """Aggregate different values, sorted; nulls are left out."""
     return F.array_sort(F.collect_set(values))

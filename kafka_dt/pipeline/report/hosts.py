@@ -1,7 +1,6 @@
 """Hosts that several people share: a bastion, an edge node, a server for terminals.
 
-    hosts = shared_hosts(usage)
-    uses = with_shared(uses, usage)         # with `on_shared`
+    uses = with_shared(uses, usage, "address")         # with `on_shared`
 
 On such a host `_OTHERS` principals log in without a token, with the same library, each on several days; a day after the
 last of them came, the host is known. Machines of a cluster are shared too, but jobs come there with tokens.
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.expressions import nth
 from kafka_dt.pipeline.report.peers import SETTLED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _OTHERS: Final = 3
 """A pair of principals at an address may be a service and a thief."""
 
 
-def shared_hosts(usage: DataFrame) -> DataFrame:
+def _shared_hosts(usage: DataFrame) -> DataFrame:
     """Give the `address` and the library (`software`) of shared hosts, and since when they are known (`shared_since`).
 
     Args:
@@ -34,14 +34,19 @@ def shared_hosts(usage: DataFrame) -> DataFrame:
     there = own.agg(F.min("first_seen").alias("came"), F.max("last_seen").alias("until"))
     # A thief with the passwords of several principals tries them within a day.
     guests = there.where(F.to_date("until") > F.to_date("came"))
-    third = F.get(F.array_sort(F.collect_list("came")), F.lit(_OTHERS - 1)) + F.lit(SETTLED)
-    hosts = guests.groupBy("address", "software").agg(third.alias("shared_since"))
+    hosts = guests.groupBy("address", "software").agg((nth("came", _OTHERS) + F.lit(SETTLED)).alias("shared_since"))
     return hosts.where(F.col("shared_since").isNotNull())
 
 
-def with_shared(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Add whether each use (`address`, `first_seen`) is on a shared host that was known by then (`on_shared`)."""
+def with_shared(uses: DataFrame, usage: DataFrame, *by: str) -> DataFrame:
+    """Add whether each use is on a shared host that was known by its `first_seen` (`on_shared`).
+
+    Args:
+        uses: has `address`, `software` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it.
+        by: what a use has in common with the host: `address`, or `address` and `software`.
+    """
     there = usage.join(uses.select("address").distinct(), "address", "left_semi")
-    hosts = shared_hosts(there).groupBy("address").agg(F.min("shared_since").alias("shared_since"))
+    hosts = _shared_hosts(there).groupBy(*by).agg(F.min("shared_since").alias("shared_since"))
     on_shared = F.coalesce(F.col("shared_since") < F.col("first_seen"), F.lit(False))
-    return uses.join(hosts, "address", "left").withColumn("on_shared", on_shared).drop("shared_since")
+    return uses.join(hosts, [*by], "left").withColumn("on_shared", on_shared).drop("shared_since")

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+CLIENT: Final = ("who", "wide", "zone", "software", "client")
+"""What a client of a principal is."""
 ALONE: Final = "alone in a network, with another client"
 ANEW: Final = "another program in another place"
 
@@ -66,9 +68,8 @@ def strange_clients(seen: Observed, *, since: str, known_for: timedelta, move_to
     def of_place(name: str) -> Column:
         return F.when(case == ALONE, F.col(f"wide_{name}")).otherwise(F.col(f"zone_{name}"))
 
-    what = ("who", "wide", "zone", "software", "client", "by_token")
     told = (case.alias("case"), of_place("counts").alias("counts"), of_place("since").alias("since"))
-    return rows.select(*what, *told).where(F.col("case").isNotNull()).distinct()
+    return rows.select(*CLIENT, "by_token", *told).where(F.col("case").isNotNull()).distinct()
 
 
 def with_owners_since(rows: DataFrame, clients: DataFrame, *names: str) -> DataFrame:

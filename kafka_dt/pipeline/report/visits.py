@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.expressions import nth
 from kafka_dt.pipeline.report.lives import days_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _visits(usage: DataFrame) -> DataFrame:
         .agg(
             F.count(visited_since).alias("visitors"),
             F.count("*").alias("owners"),
-            F.get(F.array_sort(F.collect_list(visited_since)), F.lit(_OWNERS - 1)).alias("settled_since"),
+            nth(visited_since, _OWNERS).alias("settled_since"),
             F.min("owner_since").alias("known_since"),
         )
         .where(F.col("visitors") * 2 > F.col("owners"))

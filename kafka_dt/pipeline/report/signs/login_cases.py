@@ -16,17 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
 from kafka_dt.pipeline.report.peers import first_arrivals
+from kafka_dt.pipeline.report.strangers import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
     from kafka_dt.pipeline.report.signs.strange_login import StrangeLoginThresholds
 
-CLIENT: Final = ("who", "wide", "zone", "software", "client")
-"""What a client of a principal is."""
 AWAY: Final = "away from its networks"
 BACK_DOOR: Final = "new, with all rights, and alone"
 BRANCH: Final = "in the only place of another"
@@ -55,9 +54,7 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that leave their networks while they go on there."""
     few = F.col("owner_before").between(1, thresholds.login_networks)
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
-    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
-    came = first_arrivals(seen.network_arrivals, stays & alone & goes_on)
+    came = first_arrivals(seen.network_arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
@@ -77,8 +74,7 @@ def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFram
     arrivals = seen.arrivals.withColumn("others", others).withColumn("shared", shared)
     late = (F.col("owner_before") > 0) & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     of_another = (F.col("others") == 1) & (F.col("others_before") == 1) & (F.col("shared") == 1)
-    goes_on = F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
-    came = arrivals.where(late & of_another & goes_on)
+    came = arrivals.where(late & of_another & _goes_on(thresholds))
     counts = F.format_string(
         "one other principal is in %s; no other one is in the %d other zones of the principal", "zone", "owner_before"
     )
@@ -125,12 +121,11 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
     public = is_public(F.col("wide"))
     before = F.coalesce(F.max(public.cast("int")).over(of_owner), F.lit(0))
     arrivals = seen.network_arrivals.withColumns({"public": public, "public_before": before})
-    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
     roaming = seen.network_arrivals.groupBy("who").agg(F.max(public.cast("int")).alias("roams"))
     share = roaming.agg(F.avg("roams").alias("roaming"))
     known = F.col("since") >= F.col("own_since") + F.lit(thresholds.login_known_for)
     came = (
-        arrivals.where(F.col("public") & (F.col("public_before") == 0) & alone & known)
+        arrivals.where(F.col("public") & (F.col("public_before") == 0) & _alone(thresholds) & known)
         .crossJoin(F.broadcast(share))
         .where(F.col("roaming") <= thresholds.login_roaming)
     )
@@ -173,6 +168,16 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         "no login before %s, and none after %s", as_text(F.col("since")), as_text(F.col("gone_at"))
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", ONCE)
+
+
+def _alone(thresholds: StrangeLoginThresholds) -> Column:
+    """Whether no other principal was in a network before, and hardly one moves there."""
+    return (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
+
+
+def _goes_on(thresholds: StrangeLoginThresholds) -> Column:
+    """Whether the principal goes on where it was before."""
+    return F.col("elsewhere_until") > F.col("since") + F.lit(thresholds.login_first_day)
 
 
 def _clients(seen: Observed, places: DataFrame, place: str, case: str) -> DataFrame:

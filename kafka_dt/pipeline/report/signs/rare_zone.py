@@ -20,7 +20,7 @@ It takes `neighbours` to know a zone. These visits are quiet:
   goes on with clients that it had there.
 - The owner works by day, comes by day and with clients that it had, and others were in that large network before:
   people whose notebooks run beside jobs have a laptop as well. In a zone where owners stay, such a visit is quiet only
-  on a host that several principals share (`hosts.shared_hosts`).
+  on a host that several principals share (`hosts.with_shared`).
 
 The severity is high if the library or the kind of client id is new to the owner as well.
 
@@ -97,7 +97,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    there = with_shared(_with_uses(alone, uses), seen.usage)
+    there = with_shared(_with_uses(alone, uses), seen.usage, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]))
 
 

@@ -41,7 +41,7 @@ cluster is down, its home is silent meanwhile, as it is not else, and its work g
 
 A person who works by day is not strange by day in a network to which `neighbours_before` others had come from where the
 person was: colleagues work with a laptop in the office or on the VPN, too. The person is on a machine of their own, or
-on a host that several principals share (`hosts.shared_hosts`). If the client is the token's usual one, the others may
+on a host that several principals share (`hosts.with_shared`). If the client is the token's usual one, the others may
 have come from anywhere.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
@@ -73,6 +73,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    nth,
     some,
 )
 from kafka_dt.pipeline.report.hosts import with_shared
@@ -86,7 +87,7 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     OWNED,
     unlike_histories,
 )
-from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients, with_owners_since
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _not_as_neighbours(odd: DataFrame, seen: Observed, thresholds: StolenTokenTh
     )
     there = seen.usage.join(odd.select("address").distinct(), "address", "left_semi")
     usual = (
-        with_shared(by_day, there)
+        with_shared(by_day, seen.usage, "address")
         .join(own_addresses(there), "address")
         .where(F.col("own_address") | F.col("on_shared"))
     )
@@ -194,7 +195,7 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     known_for, together = thresholds.known_for, thresholds.move_together
     strange = strange_clients(seen, since="tokens_since", known_for=known_for, move_together=together)
     strange = seen.work("strange", strange.where("by_token").drop("by_token"))
-    uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, ["who", "wide", "zone", "software", "client"])
+    uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, [*CLIENT])
     # What goes on for longer comes with each new token of the owner; the first ones have told of it.
     return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
 
@@ -203,8 +204,8 @@ def _not_of_hubs(uses: DataFrame, usage: DataFrame, thresholds: StolenTokenThres
     """Leave out uses where the tokens of `move_together` owners by the same requester are used with this library."""
     by_others = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
     owners = by_others.groupBy("requester", "zone", "software", "who").agg(F.min("first_seen").alias("began"))
-    nth = F.get(F.array_sort(F.collect_list("began")), F.lit(thresholds.move_together - 1))
-    hubs = owners.groupBy("requester", "zone", "software").agg(nth.alias("settled_since"))
+    settled_since = nth("began", thresholds.move_together).alias("settled_since")
+    hubs = owners.groupBy("requester", "zone", "software").agg(settled_since)
     settled = F.coalesce(F.col("settled_since") < F.col("first_seen"), F.lit(False))
     return uses.join(hubs, ["requester", "zone", "software"], "left").where(~settled).drop("settled_since")
 

@@ -25,7 +25,7 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
-program is not strange on a host on which several principals log in with the same library (`hosts.shared_hosts`), unless
+program is not strange on a host on which several principals log in with the same library (`hosts.with_shared`), unless
 the principal logged in at every hour of the day before: people come to a bastion to administer, programs do not.
 
 The severity is high where the principal is alone in a network with another client.
@@ -54,11 +54,11 @@ from kafka_dt.pipeline.report.expressions import (
     some,
     with_most,
 )
-from kafka_dt.pipeline.report.hosts import shared_hosts
+from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.login_cases import CLIENT, hours_before, login_cases
+from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
-from kafka_dt.pipeline.report.strangers import ALONE, ANEW, strange_clients
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
@@ -114,10 +114,9 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
 def _not_on_shared_hosts(logins: DataFrame, seen: Observed) -> DataFrame:
     """Leave out another program on a shared host, unless the principal works around the clock."""
     programs = hours_before(seen, logins).where(F.col("hours") == DAY_H)
-    shared = shared_hosts(seen.usage.join(logins.select("address").distinct(), "address", "left_semi"))
-    rows = logins.join(shared, ["address", "software"], "left").join(programs, "who", "left")
-    is_usual = (F.col("case") == ANEW) & (F.col("shared_since") < F.col("first_seen")) & F.col("hours").isNull()
-    return rows.where(~F.coalesce(is_usual, F.lit(False))).drop("shared_since", "hours")
+    rows = with_shared(logins, seen.usage, "address", "software").join(programs, "who", "left")
+    is_usual = (F.col("case") == ANEW) & F.col("on_shared") & F.col("hours").isNull()
+    return rows.where(~is_usual).drop("on_shared", "hours")
 
 
 def _usual(seen: Observed, found: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN
+from kafka_dt.pipeline.report.expressions import UNKNOWN, nth
 from kafka_dt.pipeline.report.networks import ZoneKind
 
 if TYPE_CHECKING:
@@ -176,8 +176,7 @@ def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed, threshol
 def _told(uses: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
     """Give the zones of owners in which `told_tokens` of their tokens were used, a `history` after that."""
     tokens = uses.where(F.col("token_id").isNotNull()).groupBy("who", "zone", "token_id")
-    began = F.array_sort(F.collect_list("first_seen"))
-    told_since = F.get(began, F.lit(thresholds.told_tokens - 1)) + F.lit(thresholds.history)
+    told_since = nth("first_seen", thresholds.told_tokens) + F.lit(thresholds.history)
     each = tokens.agg(F.min("first_seen").alias("first_seen")).groupBy("who", "zone")
     return each.agg(told_since.alias("first_seen")).where(F.col("first_seen").isNotNull())
 
