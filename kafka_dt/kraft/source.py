@@ -4,7 +4,8 @@ The cluster tells of no change and finds no token by its id. So a worker looks a
 `refresh_s` after the last look began; looks take at most a fifth of its time, unless a proof is due sooner. What has to
 be known for certain waits for a proof, which all that wait share: a token that is not known, a describe of a client, a
 revocation that another worker has seen. A change of this worker is followed by a proof, too, since until then its token
-is hidden from looks.
+is hidden from looks. A proof may wait for a second and more until the broker has caught up with the controllers, so
+the worker goes on looking beside it.
 
 A revocation that passes through another node is known sooner, by the news that nodes tell each other (`news/`).
 
@@ -76,6 +77,8 @@ class ClusterTokens:
         self._news = news
         self._proofs = SharedRun(self._prove)
         self._following: asyncio.Task[None] | None = None
+        self._proof: asyncio.Task[None] | None = None
+        """The proof that goes on beside the looks."""
         self._failing_since_s: float | None = None
 
     @property
@@ -149,9 +152,10 @@ class ClusterTokens:
         """Follow no more."""
         if self._news is not None:
             await self._news.close()
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        tasks = [each for each in (self._following, self._proof) if each is not None]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._reader.close()
 
     async def _prove(self) -> None:
@@ -173,14 +177,21 @@ class ClusterTokens:
             except Exception:  # noqa: BLE001 - the tokens must be followed
                 _LOG.exception("The tokens of the upstream cluster could not be read; the worker tries again")
             rest_s = begun_s + self._refresh_s - self._now_s()
-            # One slow answer must not put off the proof until every login by token is refused.
-            pause_s = max(pause_s, rest_s, min(PAUSE * self._reader.describe_s, self._staleness.proof_due_in_s()))
+            spared_s = PAUSE * self._reader.describe_s
+            if self._proof is None:
+                # One slow answer must not put off the proof until every login by token is refused.
+                spared_s = min(spared_s, self._staleness.proof_due_in_s())
+            pause_s = max(pause_s, rest_s, spared_s)
 
     async def _look(self) -> None:
-        """Look, and prove if that is due: a revocation does not wait for the proof."""
-        has_looked = await self._reader.look()
-        if self._staleness.is_proof_due() or self._knowledge.unproved or not has_looked:
+        """Look, and begin a proof if that is due; raises what the last proof has raised."""
+        if self._proof is not None and self._proof.done():
+            proof, self._proof = self._proof, None
+            proof.result()
+        if not await self._reader.look():
             await self._proofs.join()
+        elif self._proof is None and (self._staleness.is_proof_due() or self._knowledge.unproved):
+            self._proof = asyncio.create_task(self._proofs.join())
 
     def _now_s(self) -> float:
         """Return the present on the clock that never goes back, in seconds."""

@@ -29,6 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 3.0
+AWAY_S: Final = 1.0
+"""The longest pause while no broker can be reached, which costs the cluster nothing: when one is back, nodes tell each
+other of revocations before long."""
 REFUSED_S: Final = 10.0
 """The pause after the cluster has refused the gateway's login: it may lock out who guesses."""
 PATIENCE_S: Final = 3.0
@@ -121,8 +124,9 @@ async def for_ever(
                 complained = True
                 _LOG.warning("The worker cannot %s and tries again: %s", words, error)
             await member.leave()
+            away = isinstance(error, ConnectionFailed) and not isinstance(error, NoMember)
             await asyncio.sleep(REFUSED_S if isinstance(error, LoginFailed) else pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, AWAY_S if away else LONGEST_PAUSE_S)
         except Exception:  # noqa: BLE001 - whatever it is, the news must go on
             _LOG.exception("The worker could not %s; it tries again", words)
             await member.leave()

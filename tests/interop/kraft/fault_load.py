@@ -26,6 +26,8 @@ from tests.support.nodes.gateway import Gateway
 CUT_OFF: Final = "cannot follow the tokens of the upstream cluster"
 CHANGE_PAUSE_S: Final = 0.25
 """Brokers derive two credentials from each new token, and fall behind where tokens come faster than they do that."""
+NOTICE_MS: Final = 2_000
+"""A worker looks twice a second, and a broker is some tenths of a second behind its controllers, or more."""
 PRODUCE_PAUSE_S: Final = 0.1
 STOPPING_S: Final = 10.0
 SERVING_S: Final = 60.0
@@ -118,6 +120,7 @@ async def run_with_faults(
         staleness_ms=staleness_ms,
         heal=heal,
         cut_off=CUT_OFF,
+        notice_ms=NOTICE_MS,
         pause_s=CHANGE_PAUSE_S,
         at_once=(1, 1, 2) if links else (1,),
     )

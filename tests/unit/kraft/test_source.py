@@ -134,6 +134,17 @@ async def test_a_change_of_this_worker_is_proved_soon(cluster: ScriptedCluster, 
         await eventually(lambda: cache.get(token_id) == held)
 
 
+async def test_a_revocation_at_a_broker_does_not_wait_for_a_proof(cluster: ScriptedCluster, cache: TokenCache) -> None:
+    changed, revoked = made_at_a_broker(cluster), made_at_a_broker(cluster)
+    async with following(cluster, cache) as source:
+        cluster.deposed = True  # no proof comes to an end
+        source._knowledge.changed(changed, None)
+        proofs = cluster.asked.count(AskedApi.DESCRIBE_QUORUM)
+        await eventually(lambda: cluster.asked.count(AskedApi.DESCRIBE_QUORUM) > proofs)
+        del cluster.described[revoked]
+        await eventually(lambda: cache.get(revoked) is None)
+
+
 async def test_callers_share_a_proof(cluster: ScriptedCluster, cache: TokenCache) -> None:
     async with following(cluster, cache, refresh_s=60) as source:
         before = cluster.asked.count(ApiKey.DESCRIBE_DELEGATION_TOKEN)
