@@ -87,11 +87,17 @@ _ONCE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """On one machine, where each query is run once."""
-_INTERPRETED: Final[Mapping[str, str]] = MappingProxyType(
-    {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-)
-"""Queries are run as they are planned: neither their stages nor their expressions become Java code."""
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Queries are run as they are planned: neither their stages nor their expressions become Java code.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Each task reads the plan of its stage, which is longer than its rows.
+        _PARTITIONS: "1",
+    }
+)
+"""What suits queries of a few rows, for which Spark takes longer to get ready than to run them."""
 _ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
 without it the JVM has too little room for code unless it is told."""
@@ -218,13 +224,13 @@ def umask(spark: SparkSession) -> int:
 
 
 @contextmanager
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Run the queries of a block without compiling them, which takes longer than running them on a few rows.
+def for_few_rows(spark: SparkSession) -> Iterator[None]:
+    """Run the queries of a block as suits a few rows, whatever is set: as they are planned, each step in one task.
 
-    Source: Spark's `SQLConf`, WHOLESTAGE_CODEGEN_ENABLED and CODEGEN_FACTORY_MODE.
+    Source: Spark's `SQLConf`, WHOLESTAGE_CODEGEN_ENABLED, CODEGEN_FACTORY_MODE and SHUFFLE_PARTITIONS.
     """
-    before = {name: spark.conf.get(name) for name in _INTERPRETED}
-    for setting, value in _INTERPRETED.items():
+    before = {name: spark.conf.get(name) for name in _FEW_ROWS}
+    for setting, value in _FEW_ROWS.items():
         spark.conf.set(setting, value)
     try:
         yield

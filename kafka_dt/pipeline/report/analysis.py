@@ -37,7 +37,7 @@ from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
 from kafka_dt.pipeline.report.zones import Zones
-from kafka_dt.pipeline.session import interpreted
+from kafka_dt.pipeline.session import for_few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +123,7 @@ class Analysis:
         )
         types = counted.by_type()
         events = sum(each.events for each in types)
-        with interpreted(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
+        with for_few_rows(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
             observed = Observed.of(self._events, usage, lives, zones, self._store.work)
             found = look_for(settings.signs, observed)

@@ -314,6 +314,11 @@ def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> N
     assert events == made.document["events"]
 
 
+@pytest.mark.usefixtures("made")
+def test_a_session_has_the_settings_that_it_had_before_a_report(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
 def test_the_page_is_one_file_for_its_owner_that_names_nothing_as_markup(made: Made) -> None:
     page = made.to / "report.html"
     text = page.read_text(encoding="utf-8")
