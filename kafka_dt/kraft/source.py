@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import LoginFailed
@@ -164,7 +165,7 @@ class ClusterTokens:
     async def _follow(self) -> None:
         pause_s = self._refresh_s
         while True:
-            await asyncio.sleep(pause_s)
+            await self._rest(pause_s)
             begun_s = self._now_s()
             pause_s = 0.0
             try:
@@ -177,21 +178,43 @@ class ClusterTokens:
             except Exception:  # noqa: BLE001 - the tokens must be followed
                 _LOG.exception("The tokens of the upstream cluster could not be read; the worker tries again")
             rest_s = begun_s + self._refresh_s - self._now_s()
-            spared_s = PAUSE * self._reader.describe_s
-            if self._proof is None:
-                # One slow answer must not put off the proof until every login by token is refused.
-                spared_s = min(spared_s, self._staleness.proof_due_in_s())
-            pause_s = max(pause_s, rest_s, spared_s)
+            pause_s = max(pause_s, rest_s, self._spared_s())
 
     async def _look(self) -> None:
-        """Look, and begin a proof if that is due; raises what the last proof has raised."""
+        """Look, and have a proof begun if that is due; over a new connection, wait for a proof."""
+        has_looked = await self._reader.look()
         if self._proof is not None and self._proof.done():
             proof, self._proof = self._proof, None
             proof.result()
-        if not await self._reader.look():
+        if not has_looked:
             await self._proofs.join()
-        elif self._proof is None and (self._staleness.is_proof_due() or self._knowledge.unproved):
-            self._proof = asyncio.create_task(self._proofs.join())
+        elif self._proof is None and self._wants_proof():
+            self._proof = asyncio.create_task(self._prove_beside())
+
+    async def _prove_beside(self) -> None:
+        """Prove; a failure closes the connection, which the next look tells."""
+        with suppress(StoreUnavailable):
+            await self._proofs.join()
+
+    async def _rest(self, pause_s: float) -> None:
+        """Pause before the next look; for less time if a proof ends and the next one is wanted already."""
+        if self._proof is not None and not self._proof.done():
+            until_s = self._now_s() + pause_s
+            await asyncio.wait([self._proof], timeout=pause_s)
+            pause_s = max(0.0, until_s - self._now_s())
+            if self.connected and self._wants_proof():
+                pause_s = min(pause_s, self._spared_s())
+        await asyncio.sleep(pause_s)
+
+    def _wants_proof(self) -> bool:
+        return self._staleness.is_proof_due() or self._knowledge.unproved
+
+    def _spared_s(self) -> float:
+        """Return for how long looks leave the broker alone, in seconds, so that they take a fifth of the time."""
+        proving = self._proof is not None and not self._proof.done()
+        # Slow answers must not put off a proof until every login by token is refused: the next look begins it.
+        next_proof_s = self._staleness.interval_s if proving else self._staleness.proof_due_in_s()
+        return min(PAUSE * self._reader.describe_s, next_proof_s)
 
     def _now_s(self) -> float:
         """Return the present on the clock that never goes back, in seconds."""

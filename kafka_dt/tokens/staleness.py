@@ -45,11 +45,12 @@ class Staleness:
         now: reads the clocks.
     """
 
-    __slots__ = ("_forgotten", "_interval_s", "_proved", "now")
+    __slots__ = ("_forgotten", "_proved", "interval_s", "now")
 
     def __init__(self, max_staleness_ms: int, now: Callable[[], Moment] = read_clocks) -> None:
         self.now = now
-        self._interval_s = max_staleness_ms / PROOFS / 1000
+        self.interval_s: Final = max_staleness_ms / PROOFS / 1000
+        """The time from one proof to the next, in seconds."""
         self._proved: Moment | None = None
         self._forgotten: Moment | None = None
 
@@ -73,7 +74,7 @@ class Staleness:
 
     def proof_due_in_s(self) -> float:
         """Return the seconds until it should be proved again; 0 if it is due."""
-        return 0.0 if self._proved is None else max(0.0, self._interval_s - self._since_s(self._proved))
+        return 0.0 if self._proved is None else max(0.0, self.interval_s - self._since_s(self._proved))
 
     def _since_s(self, proved: Moment) -> float:
         # A wall clock that was set back tells nothing; the others never go back.

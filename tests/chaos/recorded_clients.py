@@ -68,13 +68,16 @@ class Clients:
         self._tried: deque[DelegationToken] = deque(maxlen=MOST_TRIED)
         self._expiries: dict[str, int] = {}
         """When a token expires, as the answer to its last renewal told; not if there was none."""
+        self._uncertain: set[str] = set()
+        """Tokens with a renewal whose outcome is not known: it may take effect after a later one."""
         self.believed_since_ms: dict[str, float] = {}
         """By name: since when a refusal tells something, for example because the wall clock is right again."""
 
     @property
     def expiries(self) -> dict[str, int]:
-        """Of live tokens that no client changes now: the expiry timestamps that were acknowledged last."""
-        return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in self._live}
+        """Of live tokens that no client changes now: the expiry timestamps acknowledged last, where these are certain."""
+        certain = self._live.keys() - self._uncertain
+        return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in certain}
 
     async def change(self, at: Changeable, **arguments: Any) -> None:
         """Create, renew and delete tokens, for ever; further arguments are for each create."""
@@ -122,6 +125,8 @@ class Clients:
         self._expiries.pop(token.token_id, None)
         expiry_ms, outcome = await _outcome(client.renew(token.hmac, period_ms))
         self._add(Kind.RENEW, at, token.token_id, began_ms, outcome)
+        if outcome is Outcome.UNKNOWN:
+            self._uncertain.add(token.token_id)
         if expiry_ms is not None:
             self._expiries[token.token_id] = expiry_ms
         self._live[token.token_id] = token

@@ -100,7 +100,7 @@ class GatewayOptions:
         500,
         "How often a worker reads the tokens of the cluster, if `kafka.dt.token.store` has `upstream`: how long it "
         "takes until a node obeys a revocation that was made at a broker. A worker spends at most a fifth of its time "
-        "on it, unless `kafka.dt.upstream.max.staleness.ms` needs more.",
+        "on it, besides its proofs, unless `kafka.dt.upstream.max.staleness.ms` needs more.",
         minimum=100,
     )
     upstream_news_topic: str = option(

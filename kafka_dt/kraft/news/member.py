@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.client import ConnectionFailed, LoginFailed, TokenClientError
+from kafka_dt.client.errors import NoServerReached
 from kafka_dt.kraft.news.topic import TopicState, describe
 from kafka_dt_protocol import RemoteProtocolError
 
@@ -30,8 +31,7 @@ _LOG = logging.getLogger(__name__)
 SHORTEST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 3.0
 AWAY_S: Final = 1.0
-"""The longest pause while no broker can be reached, which costs the cluster nothing: when one is back, nodes tell each
-other of revocations before long."""
+"""The longest pause while no broker can be reached, which costs the cluster nothing."""
 REFUSED_S: Final = 10.0
 """The pause after the cluster has refused the gateway's login: it may lock out who guesses."""
 PATIENCE_S: Final = 3.0
@@ -40,6 +40,10 @@ PATIENCE_S: Final = 3.0
 
 class NoMember(ConnectionFailed):
     """The broker that is meant is not there now."""
+
+
+class NoBroker(ConnectionFailed):
+    """No broker of the cluster can be reached."""
 
 
 Choose = Callable[[TopicState], "Address | None"]
@@ -91,6 +95,8 @@ class Member:
         asking = self._connect(None)
         try:
             return await describe(await asking.ready(), self.topic)
+        except NoServerReached as error:
+            raise NoBroker(str(error)) from error
         finally:
             await asking.close()
 
@@ -124,9 +130,9 @@ async def for_ever(
                 complained = True
                 _LOG.warning("The worker cannot %s and tries again: %s", words, error)
             await member.leave()
-            away = isinstance(error, ConnectionFailed) and not isinstance(error, NoMember)
-            await asyncio.sleep(REFUSED_S if isinstance(error, LoginFailed) else pause_s)
-            pause_s = min(2 * pause_s, AWAY_S if away else LONGEST_PAUSE_S)
+            longest_s = AWAY_S if isinstance(error, NoBroker) else LONGEST_PAUSE_S
+            await asyncio.sleep(REFUSED_S if isinstance(error, LoginFailed) else min(pause_s, longest_s))
+            pause_s = min(2 * pause_s, longest_s)
         except Exception:  # noqa: BLE001 - whatever it is, the news must go on
             _LOG.exception("The worker could not %s; it tries again", words)
             await member.leave()

@@ -106,24 +106,33 @@ async def test_what_is_known_is_too_old_when_the_machine_wakes_up_and_is_proved_
         assert source.staleness_ms() < 60_000
 
 
-async def test_an_answer_that_was_slow_once_does_not_make_what_is_known_too_old(
-    cluster: ScriptedCluster, cache: TokenCache
+@pytest.mark.parametrize("takes_s", [[0.0, 0.9], [0.5] * 100], ids=["once", "each time"])
+async def test_slow_answers_do_not_make_what_is_known_too_old(
+    cluster: ScriptedCluster, cache: TokenCache, takes_s: list[float]
 ) -> None:
-    """As when a broker collects garbage, or this process is frozen for a moment."""
-    describe, slow = cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN], [0.0, 0.9]
+    """As when a broker collects garbage, this process is frozen for a moment, or there are many tokens."""
+    describe, slow = cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN], list(takes_s)
 
     async def describe_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
         await asyncio.sleep(slow.pop(0) if slow else 0)
         answer: dict[str, Any] = describe(header, request)
         return answer
 
+    quorum = cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
+
+    async def tell_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.15)
+        answer: dict[str, Any] = quorum(header, request)
+        return answer
+
+    cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_slowly
     cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = describe_slowly
     async with following(cluster, cache, max_staleness_ms=3_000) as source:
         begun = loop_s()
         while loop_s() - begun < 8:
             assert source.staleness_ms() < 3_000
             await asyncio.sleep(0.02)
-    assert not slow
+    assert len(slow) < len(takes_s) - 1
 
 
 async def test_a_change_of_this_worker_is_proved_soon(cluster: ScriptedCluster, cache: TokenCache) -> None:
@@ -143,6 +152,27 @@ async def test_a_revocation_at_a_broker_does_not_wait_for_a_proof(cluster: Scrip
         await eventually(lambda: cluster.asked.count(AskedApi.DESCRIBE_QUORUM) > proofs)
         del cluster.described[revoked]
         await eventually(lambda: cache.get(revoked) is None)
+
+
+async def test_changes_are_proved_one_after_the_other_without_a_pause(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    """Until then nothing that another node or a broker does with their tokens is believed."""
+    quorum = cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
+
+    async def tell_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.3)
+        answer: dict[str, Any] = quorum(header, request)
+        return answer
+
+    async with following(cluster, cache, refresh_s=0.5) as source:
+        cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_slowly
+        asked = cluster.asked.count(AskedApi.DESCRIBE_QUORUM)
+        for _ in range(24):
+            source._knowledge.changed(made_at_a_broker(cluster), None)
+            await asyncio.sleep(0.25)
+        proofs = (cluster.asked.count(AskedApi.DESCRIBE_QUORUM) - asked) / 2
+        assert proofs >= 8, "one takes 0.6 seconds"
 
 
 async def test_callers_share_a_proof(cluster: ScriptedCluster, cache: TokenCache) -> None:

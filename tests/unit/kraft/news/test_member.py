@@ -9,7 +9,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
-from kafka_dt.kraft.news.member import Member, NoMember, for_ever, leader_of
+from kafka_dt.kraft.news.member import Member, NoBroker, NoMember, for_ever, leader_of
+from tests.support.protocol.scripted_server import ScriptedServer
 from tests.support.tokens.scripted_topic import ScriptedTopic
 from tests.unit.kraft.news.conftest import NAME
 from tests.unit.kraft.news.test_exchange import connecting_to
@@ -19,7 +20,8 @@ from tests.unit.kraft.news.test_exchange import connecting_to
 @pytest.mark.parametrize(
     ("error", "longest_s"),
     [
-        (ConnectionFailed("the broker is away"), 1.0),
+        (NoBroker("no broker can be reached"), 1.0),
+        (ConnectionFailed("the broker that leads is away"), 3.0),
         (NoMember("no broker has the topic"), 3.0),
         (RequestRefused(ErrorCode.topic_authorization_failed, "read the topic"), 3.0),
     ],
@@ -41,3 +43,10 @@ async def test_a_step_that_fails_for_long_is_repeated_after_so_long(
     pauses_s = [later - sooner for sooner, later in itertools.pairwise(tried_s)]
     assert pauses_s[0] == pytest.approx(0.1)
     assert pauses_s[-1] == max(pauses_s) == pytest.approx(longest_s)
+
+
+async def test_that_no_broker_can_be_reached_is_told_from_a_broker_that_is_away() -> None:
+    async with ScriptedServer().running() as server:
+        member = Member(NAME, connecting_to(ScriptedTopic(server, NAME)), leader_of)
+    with pytest.raises(NoBroker):
+        await member.ready()
