@@ -75,7 +75,7 @@ class Clients:
 
     @property
     def expiries(self) -> dict[str, int]:
-        """Of live tokens that no client changes now: the expiry timestamps acknowledged last, where these are certain."""
+        """Of live tokens that no client changes now: the expiry timestamps acknowledged last, where that is certain."""
         certain = self._live.keys() - self._uncertain
         return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in certain}
 
