@@ -155,7 +155,7 @@ def demo(
     """Try the pipeline on a generated month of events.
 
     The month has planted incidents; the demo ingests it and reports on it. The demo needs no cluster and no server. It
-    takes a minute or two, and prints the path of a page for the browser.
+    takes some minutes, and prints the path of a page for the browser.
     """
     # Imported here: pyspark, plotly and jinja2 are an extra.
     from kafka_dt.pipeline.generator import Scenario  # noqa: PLC0415
