@@ -80,6 +80,7 @@ class ClusterTokens:
         self._following: asyncio.Task[None] | None = None
         self._proof: asyncio.Task[None] | None = None
         """The proof that goes on beside the looks."""
+        self._proof_begun_s = 0.0
         self._failing_since_s: float | None = None
 
     @property
@@ -189,7 +190,7 @@ class ClusterTokens:
         if not has_looked:
             await self._proofs.join()
         elif self._proof is None and self._wants_proof():
-            self._proof = asyncio.create_task(self._prove_beside())
+            self._proof, self._proof_begun_s = asyncio.create_task(self._prove_beside()), self._now_s()
 
     async def _prove_beside(self) -> None:
         """Prove; a failure closes the connection, which the next look tells."""
@@ -197,13 +198,14 @@ class ClusterTokens:
             await self._proofs.join()
 
     async def _rest(self, pause_s: float) -> None:
-        """Pause before the next look; for less time if a proof ends and the next one is wanted already."""
+        """Pause before the next look; for less time if a long proof ends and the next one is wanted already."""
         if self._proof is not None and not self._proof.done():
             until_s = self._now_s() + pause_s
             await asyncio.wait([self._proof], timeout=pause_s)
             pause_s = max(0.0, until_s - self._now_s())
             if self.connected and self._wants_proof():
-                pause_s = min(pause_s, self._spared_s())
+                rest_s = self._proof_begun_s + self._refresh_s - self._now_s()
+                pause_s = min(pause_s, max(rest_s, self._spared_s()))
         await asyncio.sleep(pause_s)
 
     def _wants_proof(self) -> bool:

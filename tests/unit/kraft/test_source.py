@@ -175,6 +175,17 @@ async def test_changes_are_proved_one_after_the_other_without_a_pause(
         assert proofs >= 8, "one takes 0.6 seconds"
 
 
+async def test_changes_are_proved_no_more_often_than_the_worker_looks(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    async with following(cluster, cache, refresh_s=0.5) as source:
+        asked = cluster.asked.count(AskedApi.DESCRIBE_QUORUM)
+        for _ in range(100):
+            source._knowledge.changed(made_at_a_broker(cluster), None)
+            await asyncio.sleep(0.05)
+        assert 8 <= (cluster.asked.count(AskedApi.DESCRIBE_QUORUM) - asked) / 2 <= 11
+
+
 async def test_callers_share_a_proof(cluster: ScriptedCluster, cache: TokenCache) -> None:
     async with following(cluster, cache, refresh_s=60) as source:
         before = cluster.asked.count(ApiKey.DESCRIBE_DELEGATION_TOKEN)
