@@ -199,7 +199,7 @@ class ClusterTokens:
 
     async def _rest(self, pause_s: float) -> None:
         """Pause before the next look; for less time if a long proof ends and the next one is wanted already."""
-        if self._proof is not None and not self._proof.done():
+        if self._proof is not None and self._proving:
             until_s = self._now_s() + pause_s
             await asyncio.wait([self._proof], timeout=pause_s)
             pause_s = max(0.0, until_s - self._now_s())
@@ -208,14 +208,17 @@ class ClusterTokens:
                 pause_s = min(pause_s, max(rest_s, self._spared_s()))
         await asyncio.sleep(pause_s)
 
+    @property
+    def _proving(self) -> bool:
+        return self._proof is not None and not self._proof.done()
+
     def _wants_proof(self) -> bool:
         return self._staleness.is_proof_due() or self._knowledge.unproved
 
     def _spared_s(self) -> float:
         """Return for how long looks leave the broker alone, in seconds, so that they take a fifth of the time."""
-        proving = self._proof is not None and not self._proof.done()
         # Slow answers must not put off a proof until every login by token is refused: the next look begins it.
-        next_proof_s = self._staleness.interval_s if proving else self._staleness.proof_due_in_s()
+        next_proof_s = self._staleness.interval_s if self._proving else self._staleness.proof_due_in_s()
         return min(PAUSE * self._reader.describe_s, next_proof_s)
 
     def _now_s(self) -> float:

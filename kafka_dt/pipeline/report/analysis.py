@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     """Is called with the name of the present step."""
 
 _FEW_EVENTS: Final = 500_000
-"""To compile the queries of the signs takes longer than to run them on so many events."""
+"""With fewer the queries of the signs are run as suits a few rows."""
 FINDINGS: Final = 5_000
 """How many findings are brought to the driver."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -62,6 +63,18 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+def answer_slowly(cluster: ScriptedCluster, api: IntEnum, takes_s: Callable[[], float]) -> None:
+    """Have each answer of an API take some seconds."""
+    answer = cluster.server.scripts[api]
+
+    async def slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
+        await asyncio.sleep(takes_s())
+        told: dict[str, Any] = answer(header, request)
+        return told
+
+    cluster.server.scripts[api] = slowly
+
+
 def made_at_a_broker(cluster: ScriptedCluster) -> str:
     held = DelegationToken(new_token(), bytes(64))
     cluster.described[held.token.token_id] = held
@@ -111,22 +124,9 @@ async def test_slow_answers_do_not_make_what_is_known_too_old(
     cluster: ScriptedCluster, cache: TokenCache, takes_s: list[float]
 ) -> None:
     """As when a broker collects garbage, this process is frozen for a moment, or there are many tokens."""
-    describe, slow = cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN], list(takes_s)
-
-    async def describe_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
-        await asyncio.sleep(slow.pop(0) if slow else 0)
-        answer: dict[str, Any] = describe(header, request)
-        return answer
-
-    quorum = cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
-
-    async def tell_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
-        await asyncio.sleep(0.15)
-        answer: dict[str, Any] = quorum(header, request)
-        return answer
-
-    cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_slowly
-    cluster.server.scripts[ApiKey.DESCRIBE_DELEGATION_TOKEN] = describe_slowly
+    slow = list(takes_s)
+    answer_slowly(cluster, AskedApi.DESCRIBE_QUORUM, lambda: 0.15)
+    answer_slowly(cluster, ApiKey.DESCRIBE_DELEGATION_TOKEN, lambda: slow.pop(0) if slow else 0)
     async with following(cluster, cache, max_staleness_ms=3_000) as source:
         begun = loop_s()
         while loop_s() - begun < 8:
@@ -158,15 +158,8 @@ async def test_changes_are_proved_one_after_the_other_without_a_pause(
     cluster: ScriptedCluster, cache: TokenCache
 ) -> None:
     """Until then nothing that another node or a broker does with their tokens is believed."""
-    quorum = cluster.server.scripts[AskedApi.DESCRIBE_QUORUM]
-
-    async def tell_slowly(header: RequestHeader, request: Any) -> dict[str, Any]:
-        await asyncio.sleep(0.3)
-        answer: dict[str, Any] = quorum(header, request)
-        return answer
-
     async with following(cluster, cache, refresh_s=0.5) as source:
-        cluster.server.scripts[AskedApi.DESCRIBE_QUORUM] = tell_slowly
+        answer_slowly(cluster, AskedApi.DESCRIBE_QUORUM, lambda: 0.3)
         asked = cluster.asked.count(AskedApi.DESCRIBE_QUORUM)
         for _ in range(24):
             source._knowledge.changed(made_at_a_broker(cluster), None)

@@ -11,19 +11,16 @@ from dataclasses import dataclass, field
 import pytest
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client import Address, ClientConfig, parse_addresses
-from kafka_dt.client.session import ClientSession
 from kafka_dt.kraft.news import exchange, member, reading, records
 from kafka_dt.kraft.news.exchange import NewsExchange
 from kafka_dt.kraft.news.message import Revocation
 from kafka_dt.kraft.news.records import Found, batch
-from kafka_dt.kraft.session import session
 from kafka_dt.metrics import Counts
 from kafka_dt_protocol.api.registry import ApiKey, AskedApi
 from tests.support.processes.waiting import on_this_machine
 from tests.support.tokens.scripted_topic import ScriptedTopic
 from tests.support.tokens.store_contract import new_token
-from tests.unit.kraft.news.conftest import NAME
+from tests.unit.kraft.news.conftest import NAME, connecting_to
 
 WITHIN_S = 60.0
 HMAC = bytes(64)
@@ -60,11 +57,6 @@ class Worker:
     def count(self, event: str) -> int:
         counter = self.counts.revocation_news
         return int(counter._cells[counter._at[event,]])
-
-
-def connecting_to(topic: ScriptedTopic) -> Callable[[Address | None], ClientSession]:
-    config = ClientConfig(bootstrap_servers=parse_addresses(topic.server.address), request_timeout_ms=5_000)
-    return lambda broker: session(config, None if broker is None else lambda: (broker,))
 
 
 @asynccontextmanager

@@ -12,8 +12,7 @@ from kafka_dt.client import ConnectionFailed, RequestRefused, TokenClientError
 from kafka_dt.kraft.news.member import Member, NoBroker, NoMember, for_ever, leader_of
 from tests.support.protocol.scripted_server import ScriptedServer
 from tests.support.tokens.scripted_topic import ScriptedTopic
-from tests.unit.kraft.news.conftest import NAME
-from tests.unit.kraft.news.test_exchange import connecting_to
+from tests.unit.kraft.news.conftest import NAME, connecting_to
 
 
 @pytest.mark.usefixtures("steady_time")
