@@ -107,6 +107,15 @@ unless the user has chosen one: two are an error."""
 _A_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JVM_ENVIRONMENT: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
+_CLASSES: Final = (
+    "functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.expressions.Window",
+)
+"""As `pyspark.sql` names them to the JVM."""
 _ARTIFACTS: Final = "artifacts"
 """Spark's directory for what sessions bring along, in the directory in which it is started."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -204,6 +213,7 @@ def _start(
             SparkContext(conf=spark_conf, gateway=jvm.gateway)
         else:
             SparkContext.getOrCreate(spark_conf)
+        _find_classes()
         if ctrl_c is not None:
             ctrl_c.heed()
         spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
@@ -238,6 +248,13 @@ def for_few_rows(spark: SparkSession) -> Iterator[None]:
         with suppress(Py4JError, OSError):  # the JVM may have ended
             for setting, earlier in before.items():
                 spark.conf.set(setting, str(earlier))
+
+
+def _find_classes() -> None:
+    """Look up the classes once for which pyspark asks at each call; the JVM searches for them in all jars each time."""
+    jvm = SparkContext._jvm  # noqa: SLF001 - pyspark keeps it there
+    for name in _CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _octal(text: str) -> int:

@@ -29,6 +29,7 @@ from kafka_dt.pipeline.report.blast import (
 )
 from kafka_dt.pipeline.report.cases import report_cases
 from kafka_dt.pipeline.report.contents import Blast, Contents, Lines
+from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.expressions import first_and_last, rows_of, until
 from kafka_dt.pipeline.report.lives import alive_at, logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import SIGNS, Observed, Signs, look_for
@@ -112,7 +113,8 @@ class Analysis:
         )
         self._progress("Following logins")
         places = self._store.work("places", logins_by_place(self._events))
-        zones = Zones.learned(places, settings.networks, self._store.work)
+        deeds = self._store.work("deeds", deeds_by_day(self._events))
+        zones = Zones.learned(places, deeds, settings.networks, self._store.work)
         usage = self._keep(ParquetOutput.USAGE, "Learning zones", zones.of(places))
         lives = self._keep(ParquetOutput.TOKENS, "Following tokens", token_lives(self._events, usage))
         # Early, so that an unknown start costs the least.
@@ -125,7 +127,7 @@ class Analysis:
         events = sum(each.events for each in types)
         with for_few_rows(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
-            observed = Observed.of(self._events, usage, lives, zones, self._store.work)
+            observed = Observed.of(self._events, usage, lives, deeds=deeds, zones=zones, work=self._store.work)
             found = look_for(settings.signs, observed)
             findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", found)
         (numbers,) = rows_of(

@@ -28,13 +28,13 @@ aggregates of fixed width, which Spark keeps in a hash table however many events
 | `token_id` | null for a login without a token |
 | `who` | the owner of the token, or the principal that logged in |
 | `requester` | the principal that asked for the token |
-| `address`, `subnet` | of the client |
+| `address` | of the client |
 | `software`, `software_version`, `client` | its library, the version of it, the shape of its client id |
 | `first_seen`, `last_seen`, `logins` | successful ones |
 | `day_bits` | the days (UTC) between them with a login: a bit for each, see `days_of` |
 | `hour_bits` | the same of the hours, see `hours_of` |
 
-The report adds the zone of each address (`zones.py`).
+The report adds the subnet and the zone of each address (`zones.py`).
 
 A client that logs in every hour for a month is one row, not 720. Refused logins are not in it: a client may try as many
 as it likes.
@@ -66,7 +66,6 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
     shortened,
     software,
-    subnet,
     went_well,
 )
 
@@ -219,7 +218,6 @@ def logins_by_place(events: DataFrame) -> DataFrame:
         as_told.withColumns(named)
         .groupBy(*_PLACE)
         .agg(*first_and_last(), F.sum("logins").alias("logins"), *(F.bit_or(name).alias(name) for name in _BIT_COLUMNS))
-        .withColumn("subnet", subnet(F.col("address")))
     )
 
 

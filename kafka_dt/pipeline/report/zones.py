@@ -1,6 +1,6 @@
 """Zones: which addresses are the same place, from a file of networks or learned from the whole company.
 
-    zones = Zones.learned(places, load_networks(path), store.work)
+    zones = Zones.learned(places, deeds, load_networks(path), store.work)
     usage = zones.of(places)            # with `zone` and `zone_kind`
 
 A zone is what a file of networks calls one. All other addresses are in a zone that is learned: a /24 of IPv4 or a /64
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.networks import Network
     from kafka_dt.pipeline.report.store import WriteAndRead
 
+_NETWORKS: Final = ("subnet", "middle", "wide")
+"""Networks around an address that may be in a zone, or be one, the smallest first."""
 _FEWEST: Final = 3
 """Principals that show how a network is used."""
 _MOST: Final = 0.5
@@ -54,50 +56,78 @@ _MOST: Final = 0.5
 class Zones:
     """The zones of a company."""
 
-    networks: Sequence[Network]
-    """Those that a file names, the smallest first."""
-    larger: DataFrame
-    """`network` and `zone`: the subnets, middle and large networks that are in a larger zone, or are one."""
+    addresses: DataFrame
+    """One row for each address in the events: `address`, `subnet`, `wide`, `zone`, `zone_kind`."""
 
     @classmethod
-    def learned(cls, places: DataFrame, networks: Sequence[Network], work: WriteAndRead) -> Zones:
+    def learned(cls, places: DataFrame, deeds: DataFrame, networks: Sequence[Network], work: WriteAndRead) -> Zones:
         """Learn the zones from all successful logins.
 
         Args:
-            places: `who`, `address` and `subnet` of each, as `lives.logins_by_place` makes them.
+            places: `who` and `address` of each, as `lives.logins_by_place` makes them.
+            deeds: `address` of all else that clients asked for, as `deeds.deeds_by_day` makes them.
             networks: those that a file names, the smallest first.
             work: writes what is learned.
         """
-        address = F.col("address")
-        around = {"middle": middle_network(address), "wide": wide_network(address), "widest": widest_network(address)}
-        principals = work("principals", places.withColumns(around).select("who", "subnet", *around).distinct())
+        # Once for each address: to tell the networks of one takes longer than to look it up a hundred times.
+        addresses = work("networks", _with_networks(places.select("address").unionByName(deeds.select("address"))))
+        principals = work("principals", _principals(places, addresses))
         spread = work("spread", _spread(principals, "middle").unionByName(_spread(principals, "wide")))
         larger = _joined(principals, spread)
         zones = spread.join(larger, "network", "left_anti").withColumn("zone", F.col("network")).unionByName(larger)
-        return cls(networks, work("zones", zones))
+        return cls(work("addresses", _in_zones(addresses, work("zones", zones), networks)))
 
     def of(self, frame: DataFrame) -> DataFrame:
-        """Add `wide`, `zone` and `zone_kind` of the column `address`."""
-        address = F.col("address")
-        around = {"small": subnet(address), "middle": middle_network(address), "wide": wide_network(address)}
-        zoned = frame.withColumns({**around, "key": address_key(address)})
-        for network in around:
-            zones = self.larger.select(F.col("network").alias(network), F.col("zone").alias(f"zone_of_{network}"))
-            zoned = zoned.join(F.broadcast(zones), network, "left")
-        learned = F.coalesce("zone_of_wide", "zone_of_middle", "zone_of_small", "small")
-        return zoned.withColumns(
-            {
-                "zone": F.coalesce(self._named(lambda each: each.name), learned),
-                "zone_kind": F.coalesce(self._named(lambda each: each.kind.value), F.lit(ZoneKind.LEARNED.value)),
-            }
-        ).drop("small", "middle", *(f"zone_of_{network}" for network in around), "key")
+        """Add `subnet`, `wide`, `zone` and `zone_kind` of the column `address`, which is one of an event."""
+        return frame.join(self.addresses, "address", "left")
 
-    def _named(self, said: Callable[[Network], str]) -> Column:
-        """Give what the file says of the smallest network around an address; null if there is none."""
-        found = F.when(F.lit(False), F.lit(None).cast("string"))
-        for each in self.networks:
-            found = found.when(F.col("key").between(f"{each.first:032x}", f"{each.last:032x}"), F.lit(said(each)))
-        return found
+
+def _with_networks(addresses: DataFrame) -> DataFrame:
+    """Give each address once, with the networks around it and what it is compared by (`key`)."""
+    address = F.col("address")
+    return addresses.distinct().select(
+        "address",
+        subnet(address).alias("subnet"),
+        middle_network(address).alias("middle"),
+        wide_network(address).alias("wide"),
+        widest_network(address).alias("widest"),
+        address_key(address).alias("key"),
+    )
+
+
+def _principals(places: DataFrame, addresses: DataFrame) -> DataFrame:
+    """Give the networks in which each principal was."""
+    there = places.select("who", "address").distinct().join(addresses, "address")
+    return there.select("who", *_NETWORKS, "widest").distinct()
+
+
+def _in_zones(addresses: DataFrame, larger: DataFrame, networks: Sequence[Network]) -> DataFrame:
+    """Give the zone of each address.
+
+    Args:
+        addresses: as `_with_networks` makes them.
+        larger: `network` and `zone`: the subnets, middle and large networks that are in a larger zone, or are one.
+        networks: those that a file names, the smallest first.
+    """
+    for network in _NETWORKS:
+        zones = larger.select(F.col("network").alias(network), F.col("zone").alias(f"zone_of_{network}"))
+        addresses = addresses.join(F.broadcast(zones), network, "left")
+    learned = F.coalesce(*(f"zone_of_{network}" for network in reversed(_NETWORKS)), "subnet")
+    return addresses.select(
+        "address",
+        "subnet",
+        "wide",
+        F.coalesce(_named(networks, lambda each: each.name), learned).alias("zone"),
+        F.coalesce(_named(networks, lambda each: each.kind.value), F.lit(ZoneKind.LEARNED.value)).alias("zone_kind"),
+    )
+
+
+def _named(networks: Sequence[Network], said: Callable[[Network], str]) -> Column:
+    """Give what the file says of the smallest network around an address; null if there is none."""
+    found = F.when(F.lit(False), F.lit(None).cast("string"))
+    for each in networks:
+        found = found.when(F.col("key").between(f"{each.first:032x}", f"{each.last:032x}"), F.lit(said(each)))
+    return found
 
 
 def _spread(principals: DataFrame, network: str) -> DataFrame:

@@ -140,7 +140,7 @@ def test_a_token_that_is_tried_after_its_revocation_opens_nothing_so_it_is_not_t
 
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones((), usage), work=lambda _name, frame: frame)
+    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones(usage), work=lambda _name, frame: frame)
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)
@@ -152,7 +152,7 @@ def test_signs_that_have_not_begun_are_left_out_when_one_fails(
     made: Made, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones((), usage), work=lambda _name, frame: frame)
+    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones(usage), work=lambda _name, frame: frame)
     at_once, begun, left_out = Barrier(4), [], Event()
 
     class Pool(ThreadPoolExecutor):

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import subnet
 from kafka_dt.pipeline.report.networks import load_networks
 from kafka_dt.pipeline.report.peers import peers
 from kafka_dt.pipeline.report.zones import Zones
@@ -72,15 +70,14 @@ TWO = {"User:heidi": ["198.51.100.1", "198.51.101.1"], "User:ivan": ["198.51.100
 
 def places(spark: SparkSession, found: dict[str, list[str]]) -> DataFrame:
     rows = [(who, address) for who, addresses in found.items() for address in addresses]
-    frame = spark.createDataFrame(rows, "who string, address string")
-    return frame.withColumn("subnet", subnet(F.col("address")))
+    return spark.createDataFrame(rows, "who string, address string")
 
 
 def zones_of(spark: SparkSession, networks: tuple[Network, ...] = ()) -> dict[str, tuple[str, str]]:
     cluster = {who: [*addresses, *FEW_NODES[who]] for who, addresses in LARGE.items()}
     company = places(spark, {**PODS, **FLOORS, **cluster, **BESIDE, **IN_PARTS, **TWO})
-    zones = Zones.learned(company, networks, lambda _name, frame: frame.localCheckpoint())
     strange = spark.createDataFrame([("10.7.200.1",), ("203.0.113.7",), ("unknown",)], "address string")
+    zones = Zones.learned(company, strange, networks, lambda _name, frame: frame.localCheckpoint())
     frame = zones.of(company.select("address").unionByName(strange))
     return {row["address"]: (row["zone"], row["zone_kind"]) for row in frame.collect()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.lives import logins_by_place, token_lives
 from kafka_dt.pipeline.report.signs import Observed
 from kafka_dt.pipeline.report.zones import Zones
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 def observed(events: DataFrame, work: WriteAndRead, networks: Sequence[Network] = ()) -> Observed:
     """Make the aggregates of some events, as a report does."""
     places = work("places", logins_by_place(events))
-    zones = Zones.learned(places, networks, work)
+    deeds = work("deeds", deeds_by_day(events))
+    zones = Zones.learned(places, deeds, networks, work)
     usage = work("usage", zones.of(places))
-    return Observed.of(events, usage, work("tokens", token_lives(events, usage)), zones, work)
+    lives = work("tokens", token_lives(events, usage))
+    return Observed.of(events, usage, lives, deeds=deeds, zones=zones, work=work)

@@ -42,6 +42,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
     as_text,
     distinct,
     first_and_last,
@@ -195,7 +196,7 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
     concerned = (renewed | mismatch) & F.col("token_id").isNotNull() & F.col("principal").isNotNull()
     rows = events.where(concerned).select(
         *("token_id", "time", "principal"),
-        F.col("client_address").alias("address"),
+        F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
         software(F.col("client_software")).alias("software"),
         mismatch.alias("mismatch"),
     )

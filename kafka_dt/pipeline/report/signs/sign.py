@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.deeds import deeds_by_day
 from kafka_dt.pipeline.report.lives import clients_by_zone
 from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
@@ -75,11 +74,19 @@ class Observed:
     """Writes a frame that is used more than once, and gives it as it was written."""
 
     @classmethod
-    def of(cls, events: DataFrame, usage: DataFrame, lives: DataFrame, zones: Zones, work: WriteAndRead) -> Observed:
+    def of(
+        cls,
+        events: DataFrame,
+        usage: DataFrame,
+        lives: DataFrame,
+        *,
+        deeds: DataFrame,
+        zones: Zones,
+        work: WriteAndRead,
+    ) -> Observed:
         """Compute the rest, which signs share; visits of operators are not in it."""
         usage = without_visits(usage, work)
         clients = work("clients", clients_by_zone(usage))
-        deeds = work("deeds", deeds_by_day(events))
         return cls(
             events=events,
             usage=usage,

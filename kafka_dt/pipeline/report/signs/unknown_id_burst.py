@@ -105,7 +105,6 @@ def _guesses(seen: Observed) -> DataFrame:
         F.col("time").alias("first_seen"),
         F.col("time").alias("last_seen"),
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
-        subnet(F.col("client_address")).alias("subnet"),
         software(F.col("client_software")).alias("software"),
         F.lit(1).alias("tries"),
     )

@@ -46,7 +46,6 @@ from kafka_dt.pipeline.report.expressions import (
     of_type,
     software,
     some,
-    subnet,
     went_well,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
@@ -103,14 +102,13 @@ def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
         "by_age",
         "time",
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
-        subnet(F.col("client_address")).alias("subnet"),
         F.concat_ws(" ", software(F.col("client_software")), "client_software_version").alias("client"),
         went_well().alias("succeeded"),
     )
 
 
 def _by_place(attempts: DataFrame) -> DataFrame:
-    return attempts.groupBy("token_id", "owner", "revoked_at", "by_age", "address", "subnet", "client").agg(
+    return attempts.groupBy("token_id", "owner", "revoked_at", "by_age", "address", "client").agg(
         *first_and_last("time", "time"),
         F.count("*").alias("tries"),
         F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
