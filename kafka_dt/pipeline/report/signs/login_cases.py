@@ -31,7 +31,7 @@ BACK_DOOR: Final = "new, with all rights, and alone"
 BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
 INTERNET: Final = "over the Internet"
-ONCE: Final = "new, and for one day only"
+ONCE: Final = "new, and soon gone"
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
 
@@ -138,7 +138,7 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
 
 
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that come late, for a day, with what libraries call themselves.
+    """Give the clients of principals that come late, for a short time, with what libraries call themselves.
 
     Others were in the network before, or no other one ever is.
     """
@@ -160,7 +160,7 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         .crossJoin(F.broadcast(span))
         .where(
             (F.col("begin") + new_after <= F.col("since"))
-            & (F.col("gone_at") < F.col("since") + F.lit(thresholds.login_first_day))
+            & (F.col("gone_at") < F.col("since") + F.lit(thresholds.login_brief))
             & (F.col("gone_at") + F.lit(thresholds.login_gone) < F.col("end"))
         )
     )

@@ -18,10 +18,10 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   to make its first token. Who comes back from a long holiday works as before.
 - *over the Internet*: the principal comes from a public network in which no other one was before, and all its networks
   were private. At most `login_roaming` of the company's principals are ever in a public one.
-- *new, and for one day only*: the principal logs in for the first time when the table is older than `login_new_after`,
-  `login_once` times or more, with client ids that libraries give; within a day it is gone, for `login_gone` at least. A
-  forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses, or one
-  that others use for `login_new_after`.
+- *new, and soon gone*: the principal logs in for the first time when the table is older than `login_new_after`,
+  `login_once` times or more, with client ids that libraries give; within `login_brief` it is gone, for `login_gone` at
+  least. A forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses,
+  or one that others use for `login_new_after`.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
@@ -84,8 +84,10 @@ class StrangeLoginThresholds:
         timedelta(days=10), "Age of the table from which on a principal's first login is late"
     )
     """Most principals log in within a week."""
-    login_once: int = threshold(3, "Logins of a new principal that is there for a day, at least")
+    login_once: int = threshold(3, "Logins of a new principal that is soon gone, at least")
     """One or two are a try."""
+    login_brief: timedelta = threshold(timedelta(days=2), "Stay of a new principal that does one thing")
+    """What is begun in the evening may end on the next day."""
     login_gone: timedelta = threshold(timedelta(days=3), "Silence after which a new principal does not come back")
     """A new colleague comes back, after a weekend as well."""
     login_roaming: float = threshold(
