@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
 from kafka_dt.pipeline.report.peers import first_arrivals
+from kafka_dt.pipeline.report.signs.trips import without_trips
 from kafka_dt.pipeline.report.strangers import CLIENT
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         as_text(F.col("owner_since")),
         "origin",
     )
-    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
+    strange = came.select("who", "wide", "since", counts.alias("counts"))
+    return _clients(seen, without_trips(seen, strange), "wide", AWAY)
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -134,7 +136,8 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
         "wide",
         "owner_before",
     )
-    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", INTERNET)
+    strange = came.select("who", "wide", "since", counts.alias("counts"))
+    return _clients(seen, without_trips(seen, strange), "wide", INTERNET)
 
 
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:

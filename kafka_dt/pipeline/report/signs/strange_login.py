@@ -23,6 +23,9 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   least. A forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses,
   or one that others use for `login_new_after`.
 
+*Away from its networks* and *over the Internet* are quiet for business trips (`trips.py`): people who work there by
+day, with their usual client, while they are not in their usual places, and who come back to these.
+
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
 program is not strange on a host on which several principals log in with the same library (`hosts.with_shared`), unless
@@ -31,7 +34,7 @@ the principal logged in at every hour of the day before: people come to a bastio
 The severity is high where the principal is alone in a network with another client.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
-host that several principals share, and principals that travel.
+host that several principals share, principals that travel, and a thief by day while a person is on holiday.
 """
 
 # The work is on one row for each principal, zone and client.
