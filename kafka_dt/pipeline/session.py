@@ -213,9 +213,9 @@ def _start(
             SparkContext(conf=spark_conf, gateway=jvm.gateway)
         else:
             SparkContext.getOrCreate(spark_conf)
-        _find_classes()
         if ctrl_c is not None:
             ctrl_c.heed()
+        _find_classes()
         spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
     except Py4JJavaError as error:
         raise SparkNotStarted(str(error.java_exception.getMessage()).partition("\n")[0]) from error

@@ -1,7 +1,7 @@
 """Zones: which addresses are the same place, from a file of networks or learned from the whole company.
 
     zones = Zones.learned(places, deeds, load_networks(path), store.work)
-    usage = zones.of(places)            # with `zone` and `zone_kind`
+    usage = zones.of(places)            # with `subnet`, `wide`, `zone` and `zone_kind`
 
 A zone is what a file of networks calls one. All other addresses are in a zone that is learned: a /24 of IPv4 or a /64
 of IPv6, or the largest of these around it:
@@ -65,7 +65,7 @@ class Zones:
 
         Args:
             places: `who` and `address` of each, as `lives.logins_by_place` makes them.
-            deeds: `address` of all else that clients asked for, as `deeds.deeds_by_day` makes them.
+            deeds: `address` of the other events of clients, as `deeds.deeds_by_day` makes them; logins may be in both.
             networks: those that a file names, the smallest first.
             work: writes what is learned.
         """

@@ -1,6 +1,6 @@
 """Signs of theft: what a client with a stolen token, or a client that looks for one, does differently.
 
-    findings = look_for(SIGNS, Observed.of(events, usage, lives, zones, store.work))
+    findings = look_for(SIGNS, Observed.of(events, usage, lives, deeds=deeds, zones=zones, work=store.work))
 
 Read `sign.py` first, then one sign: each is a module with its rule, its thresholds, its words and its commands. `SIGNS`
 is the table of them; page, JSON, Parquet output, demo and manual follow from it. `finding.py` is what a rule returns.

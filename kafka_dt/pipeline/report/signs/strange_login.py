@@ -34,7 +34,7 @@ the principal logged in at every hour of the day before: people come to a bastio
 The severity is high where the principal is alone in a network with another client.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
-host that several principals share, principals that travel, and a thief by day while a person is on holiday.
+host that several principals share, principals that travel, and a thief by day while a person has a day off.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -89,7 +89,7 @@ class StrangeLoginThresholds:
     """Most principals log in within a week."""
     login_once: int = threshold(3, "Logins of a new principal that is soon gone, at least")
     """One or two are a try."""
-    login_brief: timedelta = threshold(timedelta(days=2), "Stay of a new principal that does one thing")
+    login_brief: timedelta = threshold(timedelta(days=2), "Stay of a new principal that is soon gone, at most")
     """What is begun in the evening may end on the next day."""
     login_gone: timedelta = threshold(timedelta(days=3), "Silence after which a new principal does not come back")
     """A new colleague comes back, after a weekend as well."""
