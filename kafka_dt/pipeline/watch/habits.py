@@ -123,9 +123,19 @@ class Habits:
         known = self.principals.get(principal or "")
         return known is not None and known.since < before
 
+    def administers(self, principal: str) -> bool:
+        """Whether a principal changed rights, users or tokens of others, or may renew some."""
+        known = self.principals.get(principal)
+        return known is not None and known.administers is not None
+
     def others_in(self, network: str, name: str) -> frozenset[str]:
         """Give the principals that have been in a large network for a day, without one of them."""
         return self.neighbours.get(network, frozenset()) - {name}
+
+    def travels(self, name: str) -> bool:
+        """Whether an owner is often in networks where no other principal is."""
+        networks = self.owners[name].networks
+        return len(networks) > 1 and any(not self.others_in(each, name) for each in networks)
 
     def without(self, strange: Iterable[tuple[str, str, str]]) -> Habits:
         """Leave out what is not an owner's: its name, `networks`, `programs` or `clients`, and one of these."""

@@ -95,10 +95,8 @@ def _new_names(row: Seen, owner: Owner) -> dict[str, str]:
 
 
 def _is_alone(network: str, name: str, habits: Habits) -> bool:
-    """Whether no other principal is in a network; an owner that is often where no other one is travels."""
-    networks = habits.owners[name].networks
-    travels = len(networks) > 1 and any(not habits.others_in(each, name) for each in networks)
-    return not travels and not habits.others_in(network, name)
+    """Whether no other principal is in a network, and the owner does not travel."""
+    return not habits.travels(name) and not habits.others_in(network, name)
 
 
 def _home(token_id: str, habits: Habits, state: State) -> str:

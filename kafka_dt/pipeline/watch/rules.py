@@ -3,8 +3,8 @@
     findings = judge(seen_rows(events, networks), habits, state)
 
 Each rule looks for a sign of the report, by the sign's thresholds, and knows only what came before. What needs the
-hours or days after an event is left to the report. Rules about places are in `places.py`, those about one request in
-`requests.py`, those about counts in `counts.py`.
+hours or days after an event is left to the report. Rules about places are in `places.py`, those about changes of users
+and rights in `administration.py`, those about one other request in `requests.py`, those about counts in `counts.py`.
 
 Source: kafka_dt/pipeline/report/signs
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.cases import finding_id
-from kafka_dt.pipeline.watch import counts, places, requests
+from kafka_dt.pipeline.watch import administration, counts, places, requests
 from kafka_dt.pipeline.watch.habits import ALLOWS
 from kafka_dt.pipeline.watch.state import Home
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PLACES: Final[tuple[Rule, ...]] = (places.strange_use, places.strange_login)
 RULES: Final[tuple[Rule, ...]] = (
     *PLACES,
+    administration.strange_change,
     requests.wrong_hands,
     requests.described,
     requests.requested,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 200_000
 """How many rows of a batch come to the driver; a batch has a million events at most. Refused logins are left out first:
 a client without any rights chooses the names in them."""
-_NAMES: Final = ("type", "outcome", "reason", "mechanism", "principal", "token_id", "owner", "requester", "acl")
+_NAMES: Final = ("type", "outcome", "reason", "mechanism", "principal", "token_id", "owner", "requester", "acl", "user")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,8 @@ class Seen:
     owner: str | None = None
     requester: str | None = None
     acl: str | None = None
+    user: str | None = None
+    """The SCRAM user that was changed."""
     address: str = UNKNOWN
     """Of the client; of logins by token, of one of them."""
     wide: str = UNKNOWN

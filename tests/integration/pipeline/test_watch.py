@@ -86,7 +86,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def tell_thefts(honest: Story, stolen: Story, more: Story) -> None:
-    """Tell the eleventh day, in three files: an honest one, a stolen token and a guesser, and more of both."""
+    """Tell the eleventh day: an honest file; a stolen token and a guesser; more of both, and a new user."""
     for job in ("load", "sum"):
         honest.logins(f"{job}-9", f"User:{job}", at(10, 1), at(10, 9), ["10.20.10.7", "10.20.11.7"], client_id=job)
     stolen.login("etl-9", "User:etl", at(10, 9), "198.51.100.7", **TOOL)
@@ -94,6 +94,7 @@ def tell_thefts(honest: Story, stolen: Story, more: Story) -> None:
         stolen.guess(f"x{number}", at(10, 9 + number / 10), "203.0.113.9")
     more.guess("x4", at(10, 9.5), "203.0.113.9")
     more.login("etl-9", "User:etl", at(10, 11), "198.51.100.7", **TOOL)
+    more.tell(EventType.SCRAM_USER_CHANGED, at(10, 10), None, "192.0.2.77", principal="User:ops", user="backup")
 
 
 @pytest.fixture
@@ -145,7 +146,12 @@ def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
     told = Told()
     keeper = watched(told)
     found = {(each.kind, each.subject, each.severity.value): each for each in keeper.state.findings.values()}
-    assert set(found) == {("stolen_token", "etl-9", "high"), ("unknown_id_burst", "203.0.113.9", "medium")}
+    assert set(found) == {
+        ("stolen_token", "etl-9", "high"),
+        ("unknown_id_burst", "203.0.113.9", "medium"),
+        ("strange_administration", "User:ops", "medium"),
+    }
+    assert ("changed", "backup") in {(each.label, each.text) for finding in found.values() for each in finding.evidence}
     stolen = found["stolen_token", "etl-9", "high"]
     assert (stolen.first_seen, stolen.last_seen) == (at(10, 9), at(10, 11))
     assert set(told.alerts) == set(keeper.state.findings)
@@ -157,7 +163,7 @@ def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
     outcomes = [json.loads(line)["outcome"] for line in (tmp_path / "responses.jsonl").read_text().splitlines()]
     assert outcomes == ["revoking", "revoked"]
     metrics = (tmp_path / "cases.prom").read_text().splitlines()
-    assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 1'} <= set(metrics)
+    assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 2'} <= set(metrics)
 
 
 def test_a_batch_chooses_no_event_by_parsing_its_line_again(

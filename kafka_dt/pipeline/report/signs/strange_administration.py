@@ -70,7 +70,7 @@ _RIGHTS_OVER_OTHERS: Final = (
     r"(?:(?:Topic|Group):'\*'|Cluster:'[^']*'|User:'[^']*') to (.*) from \S+$"
 )
 _TO_WHOM: Final = r"^ALLOW .* to (.*) from \S+$"
-_TO_EVERYBODY: Final = (
+TO_EVERYBODY: Final = (
     r"^ALLOW (?:(?:All|Alter|AlterConfigs|Delete|ClusterAction|CreateTokens|DescribeTokens) of \w+ \w+:'[^']*'"
     r"|\w+ of \w+ (?:Topic:'\*'|Cluster:'[^']*'|User:'[^']*')) to User:\* from \S+$"
 )
@@ -124,7 +124,7 @@ def strange_administration(seen: Observed, thresholds: StrangeAdministrationThre
     changes = seen.work("changes", seen.zones.of(made).withColumn("what", F.coalesce("acl", "user")))
     began = seen.deeds.agg((F.min("first_seen") + F.lit(thresholds.admin_settled)).alias("settled"))
     late = changes.crossJoin(F.broadcast(began)).where(F.col("settled") < F.col("first_seen")).drop("settled")
-    everybody = late.where(ok(EventType.ACL_CREATED) & F.col("acl").rlike(_TO_EVERYBODY))
+    everybody = late.where(ok(EventType.ACL_CREATED) & F.col("acl").rlike(TO_EVERYBODY))
     cases = (
         _from_new_places(seen, changes, thresholds)
         .unionByName(_told(everybody, EVERYBODY, F.lit(None).cast("string")))

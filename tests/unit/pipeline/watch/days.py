@@ -26,13 +26,13 @@ JAVA: Final = "apache-kafka-java"
 
 
 def company(**changes: Any) -> Habits:
-    """Give the habits: two jobs in a cluster, a person in an office, and an operator."""
+    """Give the habits: two jobs in a cluster, and a person and an operator in an office."""
     jobs = {name: Owner(SINCE, frozenset({CLUSTER}), frozenset({JAVA}), frozenset({"etl-#"})) for name in JOBS}
     person = Owner(SINCE, frozenset({OFFICE}), frozenset({JAVA}), frozenset({"notebook-#"}))
     habits = Habits(
         since=SINCE,
         at=NOON,
-        owners={**jobs, "User:anna": person},
+        owners={**jobs, "User:anna": person, "User:ops": person},
         neighbours={CLUSTER: frozenset(JOBS), OFFICE: frozenset({"User:anna", "User:ops"})},
         principals={
             **{name: Principal(SINCE, {"GSSAPI": SINCE}) for name in (*JOBS, "User:anna", *PEOPLE)},
@@ -112,7 +112,7 @@ def wrong_secrets(count: int, **fields: Any) -> list[Seen]:
 def granted(to: str = "User:anna", minutes: float = -30) -> Seen:
     """Allow a principal to create tokens for a job."""
     acl = f"ALLOW CreateTokens of LITERAL User:'User:etl' to {to} from *"
-    return row(EventType.ACL_CREATED, minutes=minutes, principal="User:ops", acl=acl)
+    return row(EventType.ACL_CREATED, minutes=minutes, principal="User:ops", acl=acl, wide=OFFICE)
 
 
 def made(owner: str, token_id: str, **fields: Any) -> Seen:
@@ -136,6 +136,13 @@ def described(by: str, count: int = 40) -> Seen:
 def by_mechanism(name: str, mechanism: str) -> Seen:
     """Log in without a token."""
     return row(EventType.LOGIN, principal=name, mechanism=mechanism)
+
+
+def changed(acl: str | None = None, **fields: Any) -> Seen:
+    """Have the operator make an ACL, or change a SCRAM user."""
+    if acl is None:
+        return row(EventType.SCRAM_USER_CHANGED, **{"principal": "User:ops", "user": "backup", "wide": OFFICE} | fields)
+    return row(EventType.ACL_CREATED, **{"principal": "User:ops", "acl": acl, "wide": OFFICE} | fields)
 
 
 ROTATION: Final = row(EventType.KEYS_CHANGED, minutes=-60)

@@ -26,6 +26,7 @@ from tests.unit.pipeline.watch.days import (
     ROTATION,
     SINCE,
     by_mechanism,
+    changed,
     company,
     described,
     ends,
@@ -50,6 +51,17 @@ TRAVELLER: Final = {
 }
 YOUNG: Final = {
     "User:etl": Owner(NOON - timedelta(days=1), frozenset({CLUSTER}), frozenset({JAVA}), frozenset({"etl-#"}))
+}
+
+OFFICE_RIGHT: Final = "ALLOW Read of LITERAL Topic:'news' to User:anna from *"
+ALL_TOPICS_FOR_ALL: Final = "ALLOW Read of LITERAL Topic:'*' to User:* from *"
+VPN: Final = "10.40.0.0/16"
+COLLEAGUES: Final = {
+    "owners": {
+        "User:ops": Owner(SINCE, frozenset({OFFICE}), frozenset({JAVA}), frozenset({"cli"})),
+        **{name: Owner(SINCE, frozenset({OFFICE, VPN}), frozenset({JAVA}), frozenset({"cli"})) for name in PEOPLE[:2]},
+    },
+    "neighbours": {OFFICE: frozenset({"User:ops", *PEOPLE[:2]}), VPN: frozenset(PEOPLE[:2])},
 }
 
 FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
@@ -101,6 +113,19 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
     "eight wrong HMACs of a token in a day": (
         wrong_secrets(8, token_id="t-etl", owner="User:etl"),
         ("guessed_hmac", "t-etl", "medium"),
+    ),
+    "a user changed where no administrator was": (
+        [changed(wide=ELSEWHERE)],
+        ("strange_administration", "User:ops", "medium"),
+    ),
+    "a right given where jobs are": (
+        [changed(OFFICE_RIGHT, wide=CLUSTER)],
+        ("strange_administration", "User:ops", "medium"),
+    ),
+    "all topics for everybody": ([changed(ALL_TOPICS_FOR_ALL)], ("strange_administration", "User:ops", "medium")),
+    "all topics for everybody, given where no administrator was": (
+        [changed(ALL_TOPICS_FOR_ALL, wide=ELSEWHERE)],
+        ("strange_administration", "User:ops", "high"),
     ),
     "a password for five people": (spray(PEOPLE[:5]), ("sprayed_passwords", "198.51.100.9", "medium")),
 }
@@ -185,6 +210,36 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "four mistyped passwords": (spray(PEOPLE[:4]), company()),
     "an old password that a program has": (spray(PEOPLE[:5], times=30), company()),
     "names that do not exist": (spray(OTHERS, reason="unknown_user"), company()),
+    "a change at the usual place": ([changed(), changed(OFFICE_RIGHT)], company()),
+    "a change where the operator has been for a day": (
+        [changed(wide=ELSEWHERE)],
+        company(neighbours={OFFICE: frozenset({"User:anna", "User:ops"}), ELSEWHERE: frozenset({"User:ops"})}),
+    ),
+    "a change where another administrator is": (
+        [changed(wide=CLUSTER)],
+        company(
+            principals={
+                **company().principals,
+                "User:load": Principal(SINCE, {"GSSAPI": SINCE}, administers=SINCE),
+            }
+        ),
+    ),
+    "a change from where colleagues of the operator are": ([changed(wide=VPN)], company(**COLLEAGUES)),
+    "a change of an operator that travels": (
+        [changed(wide=ELSEWHERE)],
+        company(owners={"User:ops": replace(TRAVELLER["User:etl"], networks=frozenset({OFFICE, "203.0.0.0/16"}))}),
+    ),
+    "a change of an operator of yesterday": (
+        [changed(wide=ELSEWHERE)],
+        company(owners={"User:ops": YOUNG["User:etl"]}),
+    ),
+    "a change that was refused": ([changed(wide=ELSEWHERE, reason="CLUSTER_AUTHORIZATION_FAILED")], company()),
+    "one topic for everybody to read": ([changed("ALLOW Read of LITERAL Topic:'news' to User:* from *")], company()),
+    "all topics forbidden to everybody": ([changed("DENY All of LITERAL Topic:'*' to User:* from *")], company()),
+    "all topics for everybody in the first days": (
+        [changed(ALL_TOPICS_FOR_ALL)],
+        company(since=NOON - timedelta(days=1)),
+    ),
     "an address that logs in": (spray(PEOPLE[:5], address="10.30.0.1"), company()),
 }
 
