@@ -91,6 +91,15 @@ class Principal:
     """The owners whose tokens it ended, on its largest day."""
 
 
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """A token that a request has ended."""
+
+    owner: str
+    at: datetime
+    """When it ended, or was to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """What is usual."""
@@ -105,6 +114,8 @@ class Habits:
     principals: Mapping[str, Principal] = field(default_factory=dict)
     tokens: Mapping[str, str] = field(default_factory=dict)
     """Id of a token -> the large network of its first login; empty if it had none."""
+    revoked: Mapping[str, Revoked] = field(default_factory=dict)
+    """Id of a token that a request has ended."""
     owned: Mapping[str, int] = field(default_factory=dict)
     """Principal -> of how many tokens it is the owner or the requester; those that ended lately count, too."""
     crowds: Mapping[str, int] = field(default_factory=dict)
@@ -153,7 +164,7 @@ def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
     known = until(events, at).where((F.col("date") >= F.to_date(F.lit(at - history))) & (F.col("time") >= at - history))
     owners, neighbours, crowds, addresses = _owners(known, at)
     principals, grants, rotated = _principals(known, at)
-    tokens, owned, describers = _tokens(known, at)
+    tokens, revoked, owned, describers = _tokens(known, at)
     begun = [*(each.since for each in owners.values()), *(each.since for each in principals.values())]
     return Habits(
         since=min(begun, default=at),
@@ -162,6 +173,7 @@ def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
         neighbours=neighbours,
         principals=_with_describers(_with_owners(principals, owners), describers),
         tokens=tokens,
+        revoked=revoked,
         owned=owned,
         crowds=crowds,
         addresses=addresses,
@@ -287,9 +299,12 @@ def _with_describers(principals: Mapping[str, Principal], describers: Collection
     return {name: replace(each, describes=name in describers) for name, each in principals.items()}
 
 
-def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, int], frozenset[str]]:
-    """Tell where each token was used first, how many tokens each principal has, and who described those of others."""
+def _tokens(
+    events: DataFrame, at: datetime
+) -> tuple[dict[str, str], dict[str, Revoked], dict[str, int], frozenset[str]]:
+    """Tell where tokens were used first, which were revoked, whose how many are, and who described those of others."""
     time, expiry, logged_in = F.col("time"), F.col("expiry_time"), ok(EventType.LOGIN)
+    asked = F.when(ok(EventType.TOKEN_EXPIRED), time)
     tokens = (
         _of_tokens(events)
         .groupBy("token_id")
@@ -300,15 +315,26 @@ def _tokens(events: DataFrame, at: datetime) -> tuple[dict[str, str], dict[str, 
             F.min_by(wide_network(F.col("client_address")), F.when(logged_in, time)).alias("first"),
             F.max_by(expiry, F.when(expiry.isNotNull(), time)).alias("ended_at"),
             F.max(F.when(logged_in, time)).alias("last_login"),
+            F.max_by(F.greatest(time, F.coalesce(expiry, time)), asked).alias("revoked_at"),
+            F.max(asked).alias("last_request"),
+            F.max(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("last_renewal"),
         )
     )
     answers = deeds_by_day(events.where(ok(EventType.TOKENS_DESCRIBED)))
     described = answers_of_others(answers, tokens, NEW_DESCRIBER.thresholds)
     describers = described.select("principal").distinct().collect()
     is_described = known_end() + F.lit(PURGED) > F.lit(at)
-    rows = tokens.select("token_id", "owner", "requester", "first", is_described.alias("is_described")).collect()
+    was_renewed = F.coalesce(F.col("last_renewal") > F.col("last_request"), F.lit(False))
+    revoked_at = F.when(~was_renewed, F.col("revoked_at")).alias("revoked_at")
+    rows = rows_of(
+        tokens.select("token_id", "owner", "requester", "first", is_described.alias("is_described"), revoked_at)
+    )
     owned = Counter(name for row in rows if row["is_described"] for name in {row["owner"], row["requester"]})
-    return {row["token_id"]: row["first"] or "" for row in rows}, dict(owned), frozenset(row[0] for row in describers)
+    homes = {row["token_id"]: row["first"] or "" for row in rows}
+    revoked = {
+        row["token_id"]: Revoked(row["owner"], row["revoked_at"]) for row in rows if row["owner"] and row["revoked_at"]
+    }
+    return homes, revoked, dict(owned), frozenset(row[0] for row in describers)
 
 
 def guessers(events: DataFrame) -> DataFrame:

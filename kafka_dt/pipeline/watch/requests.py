@@ -4,12 +4,14 @@
 - `new_describer`: a first description of tokens of others.
 - `new_requester`: a token for another owner, allowed to a principal after other work.
 - `new_mechanism`: a login by a new mechanism.
+- `use_after_revocation`: a token that a request has ended, tried in a large network where its owner never was.
 
 Source: kafka_dt/pipeline/report/signs
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +22,7 @@ from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNE
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
+from kafka_dt.pipeline.report.signs.use_after_revocation import STRANGE, USE_AFTER_REVOCATION
 from kafka_dt.pipeline.watch.findings import finding_of, some
 from kafka_dt.pipeline.watch.habits import MIGRATION
 
@@ -141,6 +144,32 @@ def new_mechanism(row: Seen, habits: Habits, _state: State) -> Finding | None:
             "until then": some(principal.mechanisms),
             "from addresses": row.address,
             "clients": row.software,
+        },
+    )
+
+
+def tried_after_revocation(row: Seen, habits: Habits, state: State) -> Finding | None:
+    """Find a revoked token that is tried where its owner never was."""
+    if not row.is_refused(EventType.LOGIN) or row.token_id is None:
+        return None
+    revoked = state.revoked.get(row.token_id) or habits.revoked.get(row.token_id)
+    owner = None if revoked is None else habits.owners.get(revoked.owner)
+    if revoked is None or owner is None or not owner.since <= revoked.at < row.last_seen:
+        return None
+    is_usual = row.wide in owner.networks and not row.is_foreign
+    if is_usual or habits.travels(revoked.owner):
+        return None
+    return finding_of(
+        USE_AFTER_REVOCATION,
+        replace(row, owner=revoked.owner),
+        Severity.MEDIUM,
+        {
+            "what is unusual": STRANGE,
+            "revoked": f"{revoked.at:%Y-%m-%d %H:%M:%S UTC}",
+            "attempts since": row.events,
+            "from addresses": row.address,
+            "in network": row.wide,
+            "by clients": row.software,
         },
     )
 

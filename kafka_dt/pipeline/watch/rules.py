@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.watch import administration, counts, places, requests
-from kafka_dt.pipeline.watch.habits import ALLOWS
+from kafka_dt.pipeline.watch.habits import ALLOWS, Revoked
 from kafka_dt.pipeline.watch.state import Home
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ PLACES: Final[tuple[Rule, ...]] = (places.strange_use, places.strange_login)
 RULES: Final[tuple[Rule, ...]] = (
     *PLACES,
     administration.strange_change,
+    requests.tried_after_revocation,
     requests.wrong_hands,
     requests.described,
     requests.requested,
@@ -88,3 +89,7 @@ def _remember(row: Seen, state: State) -> None:
         first = row.wide if row.is_ok(EventType.LOGIN) else ""
         whose = home.whose | {row.owner, row.requester}
         state.homes[row.token_id] = Home(home.network or first, row.last_seen, whose)
+        if row.is_ok(EventType.TOKEN_EXPIRED) and row.owner is not None:
+            state.revoked[row.token_id] = Revoked(row.owner, max(row.expiry or row.last_seen, row.last_seen))
+        elif row.is_ok(EventType.TOKEN_RENEWED):
+            state.revoked.pop(row.token_id, None)

@@ -74,6 +74,8 @@ class Seen:
     """The shape of the client id."""
     described: int = 0
     """Tokens in an answer."""
+    expiry: datetime | None = None
+    """When a token ends by these requests; None if they do not say."""
 
     def is_ok(self, kind: EventType) -> bool:
         """Whether they are of a type, and were done."""
@@ -99,6 +101,7 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             *_NAMES,
             "time",
             "count",
+            "expiry_time",
             address.alias("address"),
             wide_network(address).alias("wide"),
             _is_foreign(address, networks).alias("is_foreign"),
@@ -112,6 +115,7 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             F.min("address").alias("address"),
             F.count("*").alias("events"),
             F.coalesce(F.max("count"), F.lit(0)).alias("described"),
+            F.min("expiry_time").alias("expiry"),
         )
         .drop("each_address")
         .orderBy(refused_login, "first_seen")

@@ -28,7 +28,7 @@ from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.errors import TableBroken
 from kafka_dt.pipeline.report.expressions import EPOCH
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
-from kafka_dt.pipeline.watch.habits import HISTORY
+from kafka_dt.pipeline.watch.habits import HISTORY, Revoked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -157,6 +157,8 @@ class State:
     """The newest event that was judged."""
     homes: dict[str, Home] = field(default_factory=dict)
     """By the ids of tokens; not in the file, for the table tells it after a restart."""
+    revoked: dict[str, Revoked] = field(default_factory=dict)
+    """By the ids of tokens that a request has ended; not in the file either."""
 
     def tally(self, kind: str, subject: str, row: Seen) -> Tally:
         """Give the count of what a subject did on the day of a row."""
@@ -186,6 +188,7 @@ class State:
         self.tallies = _of_each_kind(tallies, lambda key, _: key[0], MOST_TALLIES, lambda _, each: _importance(each))
         self._bound_items()
         self.homes = {token_id: home for token_id, home in self.homes.items() if home.last_seen >= oldest}
+        self.revoked = {token_id: each for token_id, each in self.revoked.items() if each.at >= oldest}
         findings = (
             (name, each)
             for name, each in self.findings.items()

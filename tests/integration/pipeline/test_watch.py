@@ -17,7 +17,7 @@ from kafka_dt.pipeline.cases import Case
 from kafka_dt.pipeline.ingest import FileSource
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.watch import stream
-from kafka_dt.pipeline.watch.habits import guessers, learn
+from kafka_dt.pipeline.watch.habits import Revoked, guessers, learn
 from kafka_dt.pipeline.watch.keeping import Keeper
 from kafka_dt.pipeline.watch.responding import Policy, Responder
 from kafka_dt.pipeline.watch.seen import Seen, seen_rows
@@ -80,13 +80,16 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     for who, count in (("User:ops", 12), ("User:etl", 3)):
         story.tell(EventType.TOKENS_DESCRIBED, at(2, 8), None, "10.30.0.1", principal=who, count=count)
     story.guess("mistyped", at(3, 3), "10.30.0.9")
+    story.end("sum-8", "User:sum", at(9, 10))
+    story.end("load-8", "User:load", at(9, 10))
+    story.renewal("load-8", "User:load", "User:yarn", at(9, 11))  # at a node that had not heard of the end
     tell_thefts(story, story, story)
     story.write(spark, path)
     return path
 
 
 def tell_thefts(honest: Story, stolen: Story, more: Story) -> None:
-    """Tell the eleventh day: an honest file; a stolen token and a guesser; more of both, and a new user."""
+    """Tell the eleventh day: an honest file; a theft and a guesser; more of both, a user and a revoked token."""
     for job in ("load", "sum"):
         honest.logins(f"{job}-9", f"User:{job}", at(10, 1), at(10, 9), ["10.20.10.7", "10.20.11.7"], client_id=job)
     stolen.login("etl-9", "User:etl", at(10, 9), "198.51.100.7", **TOOL)
@@ -95,6 +98,7 @@ def tell_thefts(honest: Story, stolen: Story, more: Story) -> None:
     more.guess("x4", at(10, 9.5), "203.0.113.9")
     more.login("etl-9", "User:etl", at(10, 11), "198.51.100.7", **TOOL)
     more.tell(EventType.SCRAM_USER_CHANGED, at(10, 10), None, "192.0.2.77", principal="User:ops", user="backup")
+    more.guess("sum-8", at(10, 10), "203.0.114.5")
 
 
 @pytest.fixture
@@ -150,6 +154,7 @@ def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
         ("stolen_token", "etl-9", "high"),
         ("unknown_id_burst", "203.0.113.9", "medium"),
         ("strange_administration", "User:ops", "medium"),
+        ("use_after_revocation", "sum-8", "medium"),
     }
     assert ("changed", "backup") in {(each.label, each.text) for finding in found.values() for each in finding.evidence}
     stolen = found["stolen_token", "etl-9", "high"]
@@ -163,7 +168,7 @@ def test_it_finds_a_theft_tells_it_once_and_goes_on_after_a_crash(
     outcomes = [json.loads(line)["outcome"] for line in (tmp_path / "responses.jsonl").read_text().splitlines()]
     assert outcomes == ["revoking", "revoked"]
     metrics = (tmp_path / "cases.prom").read_text().splitlines()
-    assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 2'} <= set(metrics)
+    assert {'kafka_dt_cases{severity="high"} 1', 'kafka_dt_cases{severity="medium"} 3'} <= set(metrics)
 
 
 def test_a_batch_chooses_no_event_by_parsing_its_line_again(
@@ -195,6 +200,7 @@ def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
     assert {name for name, each in habits.principals.items() if each.describes} == {"User:ops"}
     # Seven live, and an answer may have the one that ended a day before.
     assert (habits.tokens["etl-9"], habits.owned["User:etl"]) == ("10.20.0.0/16", 8)
+    assert habits.revoked == {"sum-8": Revoked("User:sum", at(9, 10))}
     assert (habits.guesses, habits.since, habits.at) == ({"10.30.0.9": 1}, at(0, 0), morning)
     assert {"10.20.99.8", "10.30.0.1"} <= set(habits.addresses)
     recent = learn(Table(str(table)).events(spark), morning, timedelta(days=2))

@@ -81,6 +81,13 @@ def ends(owners: Sequence[str]) -> list[Seen]:
     return [row(EventType.TOKEN_EXPIRED, principal="User:ops", owner=owner, token_id=f"t-{owner}") for owner in owners]
 
 
+def late_try(after: Seen | None = None, **fields: Any) -> list[Seen]:
+    """End a token of a job by a request, and try it an hour later from another network."""
+    made: dict[str, Any] = {"token_id": "t-etl", "reason": "unknown_token", "wide": ELSEWHERE, "minutes": 60, **fields}
+    end = row(EventType.TOKEN_EXPIRED, principal="User:ops", owner="User:etl", token_id="t-etl", expiry=NOON)
+    return [end, *([after] if after else []), row(EventType.LOGIN, **made)]
+
+
 def guesses(count: int, *, every: float = 1, **fields: Any) -> list[Seen]:
     """Try unknown ids, some minutes apart."""
     made = {"reason": "unknown_token", "address": "198.51.100.9", "wide": ELSEWHERE, **fields}

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.watch.habits import Habits, Owner, Principal
+from kafka_dt.pipeline.watch.habits import Habits, Owner, Principal, Revoked
 from kafka_dt.pipeline.watch.rules import judge
 from kafka_dt.pipeline.watch.seen import Seen
 from kafka_dt.pipeline.watch.state import State
@@ -33,6 +33,7 @@ from tests.unit.pipeline.watch.days import (
     for_another,
     granted,
     guesses,
+    late_try,
     login,
     made,
     password_thief,
@@ -127,6 +128,11 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
         [changed(ALL_TOPICS_FOR_ALL, wide=ELSEWHERE)],
         ("strange_administration", "User:ops", "high"),
     ),
+    "a revoked token, elsewhere": (late_try(), ("use_after_revocation", "t-etl", "medium")),
+    "a revoked token in a foreign network": (
+        late_try(wide=CLUSTER, is_foreign=True),
+        ("use_after_revocation", "t-etl", "medium"),
+    ),
     "a password for five people": (spray(PEOPLE[:5]), ("sprayed_passwords", "198.51.100.9", "medium")),
 }
 QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
@@ -210,6 +216,18 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "four mistyped passwords": (spray(PEOPLE[:4]), company()),
     "an old password that a program has": (spray(PEOPLE[:5], times=30), company()),
     "names that do not exist": (spray(OTHERS, reason="unknown_user"), company()),
+    "a revoked token at home: a job that was not told": (late_try(wide=CLUSTER), company()),
+    "a token that is to end later, and was renewed": (
+        late_try(row(RENEWED, minutes=10, principal="User:ops", owner="User:etl", token_id="t-etl")),
+        company(),
+    ),
+    "a token that was tried before its end": (late_try(minutes=-1), company()),
+    "another token, of which nothing is known": (late_try(token_id="t-none"), company()),
+    "a revoked token of an owner that travels": (late_try(), company(owners=TRAVELLER)),
+    "a revoked token of an owner that began after that": (
+        late_try(),
+        company(owners={"User:etl": replace(YOUNG["User:etl"], since=NOON + timedelta(minutes=5))}),
+    ),
     "a change at the usual place": ([changed(), changed(OFFICE_RIGHT)], company()),
     "a change where the operator has been for a day": (
         [changed(wide=ELSEWHERE)],
@@ -253,6 +271,12 @@ def test_it_is_found(rows: list[Seen], finding: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize(("rows", "habits"), QUIET.values(), ids=QUIET)
 def test_it_is_quiet(rows: list[Seen], habits: Habits) -> None:
     assert judge(rows, habits, State()) == []
+
+
+def test_a_token_that_the_table_says_is_revoked_is_found_as_well() -> None:
+    learned = company(revoked={"t-etl": Revoked("User:etl", NOON)})
+    (found,) = judge(late_try()[1:], learned, State())
+    assert (found.kind, found.owner) == ("use_after_revocation", "User:etl")
 
 
 def test_what_was_found_is_found_once_until_there_is_more() -> None:

@@ -28,6 +28,7 @@ from tests.unit.pipeline.watch.days import (
     company,
     granted,
     guesses,
+    late_try,
     login,
     row,
     thief,
@@ -54,11 +55,12 @@ def test_without_a_file_nothing_was_seen_and_another_file_is_refused(tmp_path: P
 
 def test_what_is_old_is_forgotten() -> None:
     state = State()
-    judge([granted(), thief(), *guesses(5)], company(), state)
+    judge([granted(), thief(), *guesses(5), *late_try()[:1]], company(), state)
     state.forget(NOON + KEPT - timedelta(hours=1))
-    assert (len(state.findings), len(state.tallies), len(state.grants), len(state.homes)) == (2, 1, 1, 1)
+    kept = (state.findings, state.tallies, state.grants, state.homes, state.revoked)
+    assert [len(each) for each in kept] == [2, 2, 1, 1, 1]
     state.forget(NOON + KEPT + timedelta(hours=1))
-    assert (state.findings, state.tallies, state.grants, state.homes) == ({}, {}, {}, {})
+    assert not any((state.findings, state.tallies, state.grants, state.homes, state.revoked))
     assert state.strange  # the table still has it
     state.forget(NOON + HISTORY + timedelta(days=2))
     assert state.strange == {}
