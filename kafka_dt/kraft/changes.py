@@ -180,7 +180,7 @@ class ClusterChanges:
         """Renew or expire a token, again while only the controller does not know it yet."""
         # A client whose own connection is slow must not hold up the others, who may be revoking the token. Nor may a
         # broker that hangs with a renewal: what a deletion finds out is not undone by a later answer.
-        waits = change.own is None and not _deletes(change)
+        waits = change.own is None and not change.deletes
         async with self._locks.hold(token_id) if waits else nullcontext():
             for _ in range(MAX_ATTEMPTS):
                 held = self._cache.get(token_id)
@@ -231,7 +231,7 @@ class ClusterChanges:
     async def _send(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
         """Send a change, as the client itself or as the gateway, and tell its outcome; raises client.TokenNotFound."""
         token_id = held.token.token_id
-        deleted = _deletes(change)
+        deleted = change.deletes
         try:
             if deleted:
                 expiry_timestamp_ms = await self._delete(held, change, own)
@@ -292,7 +292,7 @@ class ClusterChanges:
         raise StoreUnavailable(reason)
 
     async def _request(self, held: DelegationToken, change: Change, own: OwnConnection | None) -> int:
-        async with self._connection(own, deletes=_deletes(change)) as connection:
+        async with self._connection(own, deletes=change.deletes) as connection:
             return await requests.change(connection, held.hmac, change)
 
     def _own_connection(self, token: Token, change: Change) -> OwnConnection | None:
@@ -327,10 +327,6 @@ class ClusterChanges:
 
     def _traced(self, channel: Channel) -> Channel:
         return channel if self._spans is None else TracedChannel(channel, self._spans)
-
-
-def _deletes(change: Change) -> bool:
-    return isinstance(change, Expiry) and change.period_ms < 0
 
 
 def _in_the_domain(refusal: client.RequestRefused) -> TokenError:

@@ -104,6 +104,11 @@ class Renewal:
     own: OwnConnection | None = field(default=None, repr=False, compare=False)
     """Where the requester has one, the store itself decides whether it may renew the token."""
 
+    @property
+    def deletes(self) -> bool:
+        """Whether the token goes at once."""
+        return False
+
     def decide(self, token: Token, now_ms: int) -> Token:
         """Return the token as it becomes; raises TokenOwnerMismatch or TokenExpired, checked in this order."""
         self.on_token(token)
@@ -128,12 +133,17 @@ class Expiry:
     own: OwnConnection | None = field(default=None, repr=False, compare=False)
     """Where the requester has one, the store itself decides whether it may expire the token."""
 
+    @property
+    def deletes(self) -> bool:
+        """Whether the token goes at once."""
+        return self.period_ms < 0
+
     def decide(self, token: Token, now_ms: int) -> Token | None:
         """Return the token as it becomes, None to delete it; raises as `Renewal.decide`."""
         self.on_token(token)
         if not (self.by_super_user or token.may_renew(self.requester)):
             raise TokenOwnerMismatch(self.requester)
-        if self.period_ms < 0:
+        if self.deletes:
             return None
         if token.is_expired(now_ms):
             raise TokenExpired(token.token_id)

@@ -7,8 +7,8 @@ A change is decided on what the cache holds and written guarded by the version i
 first, the token is read again and the rule is applied again, to its present state, up to `CHANGE_WITHIN_S`. Random
 pauses between the attempts give each of many nodes that renew one token its turn. Changes of one token within a process
 wait for each other, because all but the first would conflict. An expiry that has passed is confirmed by a read, because
-another node may have renewed the token a moment ago. A deletion that was asked for needs no guard: no other change
-takes away the right to it.
+another node may have renewed the token a moment ago. A deletion that was asked for needs no guard, because no other
+change takes away the right to it, and so it waits for no other: a renewer with many requests cannot hold it up.
 
 Source: docs/architecture.md#no-lost-update-no-resurrection; a broker writes without a guard (kafka.zk.KafkaZkClient
 setOrCreateDelegationToken)
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 CHANGE_WITHIN_S: Final = 10.0
-"""How long a change is decided anew because others change the same token: less than clients wait for an answer."""
+"""How long a change waits for others of the same token, and is decided anew: less than clients wait for an answer."""
 PAUSE_STEP_S: Final = 0.005
 """How much longer the pause after a conflict may be than the one after the conflict before; the first is none."""
 LONGEST_PAUSE_S: Final = 0.05
@@ -161,9 +161,11 @@ class GuardedChanges:
 
     async def change(self, token_id: str, hmac: bytes, change: Change) -> int:
         """Apply a change, again while other processes are faster."""
+        if change.deletes:
+            return await self._change_once(token_id, hmac, change)
+        loop = asyncio.get_running_loop()
+        give_up_s, longest_pause_s = loop.time() + CHANGE_WITHIN_S, 0.0
         async with self._locks.hold(token_id):
-            loop = asyncio.get_running_loop()
-            give_up_s, longest_pause_s = loop.time() + CHANGE_WITHIN_S, 0.0
             confirmed = False
             while loop.time() < give_up_s:
                 try:
