@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_dt.client import Credentials, LoginFailed
+from kafka_dt.clock import is_recent
 from kafka_dt.config import ConfigError
 from kafka_dt.config.gateway import IDENTITY_FILE
 from kafka_dt.files import stamp
@@ -88,7 +89,7 @@ class RefusedLogin:
 
     def recent(self, now_ms: int) -> bool:
         """Say whether it still holds."""
-        return now_ms < self.at_ms + REFUSED_MS
+        return is_recent(self.at_ms, now_ms, REFUSED_MS)
 
     def raise_if_recent(self, now_ms: int) -> None:
         """Refuse the login again in the cluster's place.

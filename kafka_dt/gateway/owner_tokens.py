@@ -32,7 +32,7 @@ from kafka_dt.client import (
     TokenClientError,
     UnsupportedByServer,
 )
-from kafka_dt.clock import now_ms
+from kafka_dt.clock import is_recent, now_ms
 from kafka_dt.gateway.identities import IdentityRefused, NoIdentity, UpstreamLogin, require_user
 from kafka_dt.tokens import ANONYMOUS
 from kafka_dt_protocol.sasl.text import printable
@@ -86,8 +86,8 @@ class _Denial:
     """The cluster has made no token for an owner."""
 
     reason: str
-    until_ms: int
-    """Until when the cluster is not asked again."""
+    asked_ms: int
+    """When the cluster was asked last; it is asked again after `DENIED_MS`."""
     told_ms: int
     """When the log told of it last."""
 
@@ -161,7 +161,7 @@ class OwnerTokens:
             del self._held[owner]
         _, before_ms = self._refused.get(owner, ("", -ANOTHER_WITHIN_MS))
         now_ms = self._now_ms()
-        if now_ms - before_ms >= ANOTHER_WITHIN_MS:
+        if not is_recent(before_ms, now_ms, ANOTHER_WITHIN_MS):
             self._refused[owner] = token_id, now_ms
 
     async def close(self) -> None:
@@ -177,7 +177,7 @@ class OwnerTokens:
         """Wait for a token, unless the cluster has just made none."""
         owner = str(principal)
         denied = self._denied.get(owner)
-        if denied is not None and self._now_ms() < denied.until_ms:
+        if denied is not None and is_recent(denied.asked_ms, self._now_ms(), DENIED_MS):
             raise IdentityRefused(principal, denied.reason)
         try:
             return await asyncio.shield(self._looking_after(owner))
@@ -188,12 +188,12 @@ class OwnerTokens:
     def _note_denial(self, owner: str, refusal: TokenClientError) -> None:
         """Remember that there is no token for an owner; the log tells of it now and then, however many clients wait."""
         now_ms, before = self._now_ms(), self._denied.get(owner)
-        if before is None or now_ms >= before.told_ms + TOLD_MS:
+        if before is None or not is_recent(before.told_ms, now_ms, TOLD_MS):
             self._warn(owner, refusal)
             told_ms = now_ms
         else:
             told_ms = before.told_ms
-        self._denied[owner] = _Denial(str(refusal), now_ms + DENIED_MS, told_ms)
+        self._denied[owner] = _Denial(str(refusal), now_ms, told_ms)
 
     def _warn(self, owner: str, refusal: TokenClientError) -> None:
         user, client = printable(self._gateway), printable(owner)
@@ -317,4 +317,5 @@ class OwnerTokens:
         since_ms = now_ms - FORGOTTEN_AFTER_MS
         self._held = {owner: held for owner, held in self._held.items() if held.used_ms > since_ms}
         self._refused = {owner: refusal for owner, refusal in self._refused.items() if refusal[1] > since_ms}
-        self._denied = {owner: denial for owner, denial in self._denied.items() if now_ms < denial.told_ms + TOLD_MS}
+        denied = self._denied.items()
+        self._denied = {owner: denial for owner, denial in denied if is_recent(denial.told_ms, now_ms, TOLD_MS)}

@@ -130,8 +130,9 @@ class Supervisor:
     async def change(self, properties: Mapping[str, str]) -> None:
         """Have all workers take over settings, also those that are to come.
 
-        A worker that is starting meanwhile has been told the former settings: it is replaced when it is ready. A worker
-        that does not answer any more is replaced as well.
+        A worker that is starting meanwhile has been told the former settings: it is replaced when it is ready, or, if
+        it was ready while others checked the settings, when these have. A worker that does not answer any more is
+        replaced as well.
 
         Raises:
             NotChanged: the node is still starting, or a worker cannot use the settings; none has taken them over.
@@ -148,7 +149,13 @@ class Supervisor:
                 orders.forget()
             raise
         self.brief = {**self.brief, "properties": dict(properties)}
+        for number, orders in dict(self._serving).items():
+            if serving.get(number) is not orders:
+                _LOG.info("Worker %d has begun with the former settings, and is replaced", number)
+                orders.replace()
         for number, orders in serving.items():
+            if self._serving.get(number) is not orders:
+                continue  # it has ended, and the next one begins with the new settings
             try:
                 await orders.apply()
             except NotChanged as error:

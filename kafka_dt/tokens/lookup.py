@@ -31,6 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kafka_dt.clock import is_recent
 from kafka_dt.tokens.errors import StoreUnavailable
 from kafka_dt.tokens.sharing import SharedRun
 
@@ -127,8 +128,7 @@ class ReadThrough:
 
     def _missed_just_now(self, token_id: str) -> bool:
         missed_at = self._misses.get(token_id)
-        # A clock that was set back must not keep a miss alive.
-        return missed_at is not None and 0 <= self._now_ms() - missed_at < MISS_LIFE_MS
+        return missed_at is not None and is_recent(missed_at, self._now_ms(), MISS_LIFE_MS)
 
     def _remember_miss(self, token_id: str) -> None:
         self._misses.pop(token_id, None)

@@ -31,6 +31,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import GuestProtocol, Key, OctKey, import_key
 from joserfc.jws import JWSRegistry
 
+from kafka_dt.clock import is_recent
 from kafka_dt.config import ConfigError
 from kafka_dt.identity.oauth.settings import URL_KEY, OAuthBearerSettings
 from kafka_dt.tls import TlsError, client_context
@@ -117,7 +118,7 @@ class Jwks:
         """Read the keys because a token names one that is not held; False if that failed or was done just before."""
         if self._under_way is None:
             last = self._read_timestamp_ms
-            if last is not None and self._now_ms() - last < MIN_INTERVAL_MS:
+            if last is not None and is_recent(last, self._now_ms(), MIN_INTERVAL_MS):
                 return False
             self._under_way = asyncio.create_task(self._attempt())
             self._under_way.add_done_callback(self._forget)

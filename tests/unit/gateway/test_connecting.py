@@ -291,6 +291,13 @@ async def test_a_login_that_was_refused_is_not_tried_again_for_some_seconds(brok
     broker.users["alice"] = "wrong"
     (await connect()).abort()
     assert broker.connections == 2
+    broker.users["alice"] = "right"
+    with pytest.raises(LoginFailed, match="Invalid username or password"):
+        await connect()
+    steps.now_ms -= 3_600_000  # the clock was set back
+    broker.users["alice"] = "wrong"
+    (await connect()).abort()
+    assert broker.connections == 4
 
 
 async def test_a_login_that_one_broker_refuses_is_tried_at_the_others(broker: ScriptedServer) -> None:

@@ -375,6 +375,17 @@ async def test_the_cluster_is_not_asked_about_one_that_it_makes_no_token_for_aga
     assert set(tokens._denied) == {"User:bob"}
 
 
+async def test_a_clock_that_is_set_back_does_not_keep_a_refusal_alive(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster(fail={"create": TokensDisabled(ErrorCode.delegation_token_auth_disabled, "create")})
+    tokens = identities(cluster)
+    for _ in range(2):
+        with pytest.raises(NoIdentity):
+            await tokens.login(ALICE)
+        cluster.now_ms -= 3_600_000
+    assert cluster.asked == ["describe", "create"] * 2
+    assert len(warnings(caplog)) == 2
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
 

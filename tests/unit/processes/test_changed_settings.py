@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
 from pathlib import Path
@@ -69,6 +71,34 @@ async def test_a_worker_that_was_starting_meanwhile_is_replaced(
         may_serve.touch()
         await until(lambda: NEW in [brief.get("properties") for brief in node.briefs()])
         assert "Worker 0: it began with settings that have changed since" in caplog.text
+
+
+@pytest.mark.parametrize("killed_while_others_check", [False, True])
+async def test_a_worker_that_began_to_serve_while_others_checked_is_replaced(
+    killed_while_others_check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(guard, "FIRST_PAUSE_SECONDS", 0.01)
+    caplog.set_level(logging.INFO)
+    may_serve, checked = tmp_path / "may serve", tmp_path / "checked"
+    may_serve.touch()
+    node = Node(tmp_path, waits_for=str(may_serve))
+    async with running(node):
+        may_serve.unlink()
+        if not killed_while_others_check:
+            os.kill(node.pids(0)[0], signal.SIGKILL)
+            await until(lambda: len(node.supervisor._serving) == 1)
+        changing = asyncio.create_task(node.supervisor.change(NEW | {"checked_with.1": str(checked)}))
+        await until(lambda: "prepare" in orders(node, 1))
+        if killed_while_others_check:
+            os.kill(node.pids(0)[0], signal.SIGKILL)
+        await until(lambda: len(node.pids(0)) == 2)
+        may_serve.touch()
+        await until(lambda: len(node.supervisor._serving) == 2 and not changing.done())
+        checked.touch()
+        await changing
+        await until(lambda: len(node.pids(0)) == 3)
+        assert "Worker 0 has begun with the former settings, and is replaced" in caplog.text
+        assert orders(node, 1) == ["prepare", "apply"]
 
 
 async def test_a_worker_that_ends_instead_of_taking_over_has_them_when_it_is_replaced(

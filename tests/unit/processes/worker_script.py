@@ -3,7 +3,8 @@
 The brief's `folder` receives one file for each start, named by worker number and process id, that holds the brief.
 `refuse` is a reason not to start, and `waits_for` a file without which it does not serve. What workers share receives
 the worker's number; a `stubborn` worker does not hear SIGTERM, and one that `hangs` beats no more once it has said that
-it serves. New settings may name a worker that `refused` them, or that `dies` when it is to take them over.
+it serves. New settings may name a worker that `refused` them, or that `dies` when it is to take them over, and a file
+without which a worker does not answer whether it can use them (`checked_with.` and its number).
 """
 
 from __future__ import annotations
@@ -44,8 +45,7 @@ def main(shared: Sequence[int]) -> NoReturn:
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN if brief.get("stubborn") else drain)
-    while (waits_for := brief.get("waits_for")) and not Path(waits_for).exists():
-        time.sleep(0.01)
+    wait_for(brief.get("waits_for"))
     sys.stdout.write(READY + "\n")
     sys.stdout.flush()
     while True:
@@ -66,12 +66,18 @@ def obey(order: dict[str, Any], folder: Path, number: int) -> None:
         orders.write(f"{what}\n")
     if what == PREPARE:
         dies.update(settings.get("dies", ""))
+        wait_for(settings.get(f"checked_with.{number}"))
     if what != PREPARE and str(number) in dies:
         os._exit(1)
     if what != FORGET:
         refused = what == PREPARE and settings.get("refused") == str(number)
         sys.stdout.write(f"{ANSWER}{order_number} {'no' if refused else OK}\n")
         sys.stdout.flush()
+
+
+def wait_for(file: str | None) -> None:
+    while file and not Path(file).exists():
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":
