@@ -332,7 +332,7 @@ class Forwarding:
             return None if self._answers.outstanding else Side.HERE
         if rule is AtGateway.NEVER:
             self._connection.end(ConnectionClosed(f"API {request.api_key} is for brokers only and not forwarded"))
-        elif self._machine.session.ended(self._services.now_ms()):
+        elif self._machine.session.ended(self._services.steady_ms()):
             self._connection.end(ConnectionClosed("the session has ended"))
         elif self.upstream.link is None:
             self.upstream.open(self._candidates)

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from typing import Final
 
 from kafka_dt.audit.recorder import Recorder
+from kafka_dt.clock import steady_ms
 from kafka_dt.config import Listener, Settings, gateway_settings
 from kafka_dt.config.options.option import INT_MAX
 from kafka_dt.gateway import Gateway, PortListener
@@ -142,6 +143,7 @@ class WorkerPorts:
                 new_login=new_login,
                 certified=_certified(listener, self._encryption[listener.name]),
                 now_ms=self._now_ms,
+                steady_ms=steady_ms,
                 failed_logins=self._failed_logins,
                 opened=opened.opened,
                 closed=opened.closed,

@@ -8,8 +8,9 @@ One request is under way at a time, so answers cannot overtake each other, and w
 the splitter, where `buffered` tells the caller when to stop reading. ApiVersions, handshakes and requests in the wrong
 state never reach the caller: they are answered here.
 
-Time is an argument, in milliseconds since the epoch. A session that ended is noticed when its next request comes, as
-in a broker. `login/authentication.py` holds which request is legal when, `login/messages.py` the messages of a login.
+Time is an argument, in milliseconds of a clock that is never set. A session that ended is noticed when its next
+request comes, as in a broker. `login/authentication.py` holds which request is legal when, `login/messages.py` the
+messages of a login.
 
 Source: KIP-43, KIP-152, KIP-368, KIP-511; org.apache.kafka.common.security.authenticator.SaslServerAuthenticator,
 org.apache.kafka.common.network.KafkaChannel, kafka.network.Processor.

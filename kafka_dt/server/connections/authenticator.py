@@ -131,7 +131,7 @@ class Authenticator:
     def end_session_at(self, when_ms: int) -> None:
         """End the session at an instant, milliseconds since the epoch, also one that has yet to begin."""
         self._ends_ms = when_ms
-        self._connection.machine.session.cut(when_ms)
+        self._cut_session(when_ms)
 
     def revoked(self) -> None:
         """Take note that the session is no longer registered, for its token has ended."""
@@ -191,7 +191,7 @@ class Authenticator:
             case LoggedIn():
                 # First, so that a revocation finds the session, also while the login waits for its event.
                 self._join_session(outcome.identity.token_id)
-                settled = partial(self._settle, outcome, self._services.now_ms())
+                settled = partial(self._settle, outcome, self._services.steady_ms())
                 if self.audit is None or not self.audit.when_durable(partial(settled, self.audit)):
                     self._succeed(outcome)
             case LoginRefused():
@@ -205,9 +205,9 @@ class Authenticator:
     def _succeed(self, outcome: LoggedIn) -> None:
         self._counts.frequent.logins[outcome.identity.mechanism] += 1
         machine = self._connection.machine
-        machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.now_ms())
+        machine.succeed(outcome.message, outcome.session_lifetime_ms, self._services.steady_ms())
         if self._ends_ms is not None:
-            machine.session.cut(self._ends_ms)
+            self._cut_session(self._ends_ms)
         self._services.deadlines.forget(self._connection.reauthentication_overdue)
         if _LOG.isEnabledFor(logging.DEBUG):
             self._tell(outcome.identity)
@@ -215,13 +215,13 @@ class Authenticator:
     def _settle(
         self, outcome: LoggedIn, decided_ms: int, audit: ConnectionAudit, error: AuditUnavailable | None
     ) -> None:
-        """Let a login succeed whose event is durable, and the connection go on; it was decided at `decided_ms`."""
+        """Let a login succeed whose event is durable, and the connection go on; `decided_ms` is a steady time."""
         if self._connection.closing:
             return
         if error is None:
             lifetime_ms = outcome.session_lifetime_ms
             if lifetime_ms is not None:
-                waited_ms = max(0, self._services.now_ms() - decided_ms)
+                waited_ms = self._services.steady_ms() - decided_ms
                 outcome = replace(outcome, session_lifetime_ms=max(0, lifetime_ms - waited_ms))
             self._succeed(outcome)
         else:
@@ -230,6 +230,11 @@ class Authenticator:
             reason = str(error)
             self._break_off(reason, self._connection.about("login", failed=True, reason=reason))
         self._connection.serve()
+
+    def _cut_session(self, when_ms: int) -> None:
+        """End the session at an instant of the wall clock, as far away as it is now."""
+        services = self._services
+        self._connection.machine.session.cut(services.steady_ms() + when_ms - services.now_ms())
 
     async def _serve_when_durable(self, audit: ConnectionAudit) -> None:
         """Let a connection begin that needs no login but a certificate."""

@@ -339,7 +339,7 @@ class ClientConnection(asyncio.Protocol):
                 if not self.owes_answers:
                     self.close()
                 return
-            event = machine.next_event(self.services.now_ms())
+            event = machine.next_event(self.services.steady_ms())
             if not (isinstance(event, ConnectionClosed) and event.delayed):
                 # The answer to a failed login waits with the closing: guessing takes its time.
                 self._flush()

@@ -35,6 +35,9 @@ class ConnectionServices:
     certified: Callable[[bytes | None], Principal]
     """Gives the principal of a client that need not log in, by its certificate in DER, if it has shown one."""
     now_ms: Callable[[], int]
+    """The wall clock, milliseconds since the epoch."""
+    steady_ms: Callable[[], int]
+    """A clock that is never set, in milliseconds: sessions live by it."""
     failed_logins: FailedLogins
     """Says how long the answer to a failed login is held back."""
     opened: Callable[[ClientConnection], None]

@@ -122,7 +122,11 @@ def next_step(state: State, request: Request) -> tuple[Action, State]:
 
 
 class SessionLifetime:
-    """The lifetime of the session that the last login began; instants are milliseconds since the epoch."""
+    """The lifetime of the session that the last login began.
+
+    Instants are milliseconds of a clock that is never set: a session does not live longer because the time of day is
+    set back, as at a broker (KafkaChannel reads `Time.nanoseconds`).
+    """
 
     __slots__ = ("_granted_end_ms", "_last_login_ms", "end_ms")
 

@@ -165,6 +165,8 @@ class Shell:
     new_login: Callable[[Listener], Any] | None = None
     high_water: int = 64 * 1024
     now_ms: Callable[[], int] = lambda: NOW
+    steady_ms: Callable[[], int] | None = None
+    """None: time passes as by `now_ms`, which nothing sets."""
     certified: Callable[[bytes | None], Principal] = lambda _certificate: ANONYMOUS
     recorder: Recorder | None = None
     memory: RequestMemory | None = None
@@ -221,6 +223,7 @@ class Shell:
             new_login=self.new_login or self._login,
             certified=self.certified,
             now_ms=self.now_ms,
+            steady_ms=self.steady_ms or self.now_ms,
             failed_logins=FailedLogins(FAILED_LOGIN_DELAY_MS, time.monotonic),
             opened=self.opened.append,
             closed=self.opened.remove,

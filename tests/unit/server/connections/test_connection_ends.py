@@ -52,6 +52,29 @@ async def test_a_session_that_is_cut_short_ends_at_its_next_request() -> None:
     assert shell.answers() == []
 
 
+@pytest.mark.parametrize("set_by_ms", [-3_600_000, 3_600_000])
+async def test_a_session_lives_as_long_as_it_was_told_also_if_the_clock_is_set(set_by_ms: int) -> None:
+    wall, steady = NOW, 0
+    identity = Identity(Principal.user("alice"), PLAIN, "a token")
+    shell = Shell(
+        at_once,
+        SASL,
+        lambda _: StubLogin(LoggedIn(b"", identity, 60_000), later=False),
+        now_ms=lambda: wall,
+        steady_ms=lambda: steady,
+    )
+    log_in(shell)
+    wall += set_by_ms
+    steady += 60_000
+    shell.send(find(shell, "in time"))
+    await turns()
+    assert len(shell.answers()) == 3
+    steady += 1
+    shell.send(find(shell, "too late"))
+    await until(lambda: not shell.opened)
+    assert shell.answers() == []
+
+
 async def test_a_request_whose_client_has_hung_up_is_completed() -> None:
     gate = Gate()
     shell = Shell(gate)
