@@ -5,14 +5,15 @@ each other while those of other tokens go on; `in_turns` walks over many tokens 
 `LongWork` shares the loop between requests about many tokens:
 
     long_work = LongWork(time.monotonic)
-    async with long_work.share(len(tokens)) as turns:
+    async with long_work.share(len(tokens), "User:alice") as turns:
         async for batch in turns.take(tokens):
             ...
 
 Work on more than `SHORT_ITEMS` items waits for the one place for such work, and work on more than `LONG_ITEMS` for
-another, first come, first served; so between two pauses other tasks wait for two slices at most, and no task waits for
-much longer work than its own. A task that is cancelled leaves the queue, or its place, at its next pause. Who has a
-place must not wait for anything else, such as the store. The time that one batch takes is not bounded here.
+another; so between two pauses other tasks wait for two slices at most, and no task waits for much longer work than its
+own. Those who ask have their turns, first come, first served, with one piece of work each at a time: who asks for ten
+thousand pieces holds up others by one. A task that is cancelled leaves the queue, or its place, at its next pause. Who
+has a place must not wait for anything else, such as the store. The time that one batch takes is not bounded here.
 
 Source: docs/architecture.md#no-request-stops-a-node, docs/design.md#a-change
 """
@@ -140,6 +141,21 @@ class Turns:
             yield batch
 
 
+class _Place:
+    """A place that one piece of work has at a time; of each asker one waits for it, and the others for that one."""
+
+    __slots__ = ("_askers", "_lock")
+
+    def __init__(self) -> None:
+        self._askers = KeyedLocks()
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def hold(self, asker: str) -> AsyncIterator[None]:
+        async with self._askers.hold(asker), self._lock:
+            yield
+
+
 class LongWork:
     """The places of a worker for long work.
 
@@ -150,16 +166,17 @@ class LongWork:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._for_long = asyncio.Lock()
-        self._for_others = asyncio.Lock()
+        self._for_long = _Place()
+        self._for_others = _Place()
 
     @asynccontextmanager
-    async def share(self, items: int) -> AsyncIterator[Turns]:
-        """Wait for a place if the body works on many items, and hold it for the body."""
+    async def share(self, items: int, asker: str) -> AsyncIterator[Turns]:
+        """Wait for a place if the body works on many items, and hold it for the body; it works for `asker`."""
         if items <= SHORT_ITEMS:
             yield Turns(self._clock)
             return
-        async with self._for_long if is_long(items) else self._for_others:
+        place = self._for_long if is_long(items) else self._for_others
+        async with place.hold(asker):
             yield Turns(self._clock)
 
 

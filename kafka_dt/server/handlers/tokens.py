@@ -148,7 +148,7 @@ class TokenHandlers:
             size = self._tokens.work_of_describe(owners)
             if is_long(size):
                 context.end_with_client()
-            async with self._long_work.share(size) as turns:
+            async with self._long_work.share(size, str(context.principal)) as turns:
                 visible = self._authorizer.visible_to(context.caller)
                 found = self._tokens.describe(context.principal, owners, visible, turns)
                 tokens = await self._described.entries(element_type(kind, "tokens"), found)

@@ -258,9 +258,9 @@ class Worker:
         self.ends: dict[int, asyncio.Event] = {}
         self.tasks: dict[int, asyncio.Task[None]] = {}
 
-    async def begin(self, number: int, items: int = LONG) -> None:
+    async def begin(self, number: int, items: int = LONG, asker: str = "bob") -> None:
         self.ends[number] = asyncio.Event()
-        self.tasks[number] = asyncio.create_task(self._work(number, items))
+        self.tasks[number] = asyncio.create_task(self._work(number, items, asker))
         await asyncio.sleep(0)
 
     async def end(self, number: int) -> None:
@@ -268,8 +268,8 @@ class Worker:
         await self.tasks[number]
         await asyncio.sleep(0)
 
-    async def _work(self, number: int, items: int) -> None:
-        async with self.long_work.share(items):
+    async def _work(self, number: int, items: int, asker: str) -> None:
+        async with self.long_work.share(items, asker):
             self.begun.append(number)
             await self.ends[number].wait()
 
@@ -283,6 +283,17 @@ async def test_one_piece_of_work_is_under_way_at_once_first_come_first_served(it
     for number in range(5):
         await worker.end(number)
         assert worker.begun == list(range(min(5, number + 2)))
+
+
+@pytest.mark.parametrize("items", [LONG, LONG_ITEMS])
+async def test_who_asks_for_much_work_has_one_piece_of_it_done_before_that_of_others(items: int) -> None:
+    worker = Worker()
+    for number in range(5):
+        await worker.begin(number, items)
+    await worker.begin(5, items, "alice")
+    for number in (0, 5, 1, 2, 3, 4):
+        await worker.end(number)
+    assert worker.begun == [0, 5, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("items", [SHORT_ITEMS, LONG_ITEMS])
