@@ -38,11 +38,11 @@ _GRANTED: Final = timedelta(days=1)
 """How long before a token an ACL for it came at most."""
 
 
-def wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:
+def wrong_hands(row: Seen, habits: Habits, state: State) -> Finding | None:
     """Find a principal that has the HMAC of a token that is not its own and that it did not request."""
     if not row.is_refused(*TOKEN_CHANGES) or row.reason != OWNER_MISMATCH or row.token_id is None:
         return None
-    if row.principal == row.requester:
+    if row.principal == row.requester or _describes_there(row, habits, state):
         return None
     return finding_of(
         FOREIGN_RENEWAL,
@@ -56,6 +56,15 @@ def wrong_hands(row: Seen, _habits: Habits, _state: State) -> Finding | None:
             "refused, the HMAC was right": row.events,
         },
     )
+
+
+def _describes_there(row: Seen, habits: Habits, state: State) -> bool:
+    """Whether the principal is where it was before, and describes tokens of others as its work: it has their HMACs."""
+    name = row.principal or ""
+    principal, owner = habits.principals.get(name), habits.owners.get(name)
+    if principal is None or owner is None or not principal.describes or row.wide not in owner.networks:
+        return False
+    return not any((each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values())
 
 
 def described(row: Seen, habits: Habits, state: State) -> Finding | None:

@@ -6,6 +6,8 @@ cases:
 - *stranger*: a principal that may not renew the token asked for it. The node answers
   `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough. The principal
   that requested the token for its owner (KIP-373) is no stranger: it has the HMAC, and may not renew the token either.
+  Neither is an operator that describes tokens of others on `operator_days` other days, from the same zone and with the
+  same library: the answers have the HMACs, and a super user may end a token but not renew it.
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
   for longer than `renewal_history`. The owner allowed it, so the severity is medium.
@@ -24,9 +26,9 @@ excused, and neither is one that it renews elsewhere although it logs in from on
 of the token is usual as well, if it renews where it works: in a zone and with a library in which it logged in
 `renewed_at_home` before.
 
-Not seen: a thief that renews as the usual renewer, as an engineer on call, or as the owner at its home, and the first
-renewals of a token that was never renewed. A principal that takes over for good looks like a new renewer, once for each
-owner.
+Not seen: a thief that renews as the usual renewer, as an engineer or an operator, or as the owner at its home, and the
+first renewals of a token that was never renewed. A principal that takes over for good looks like a new renewer, once
+for each owner.
 """
 
 # The work is on renewals; each window is over one token.
@@ -48,11 +50,13 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     of_first,
     of_type,
+    ok,
     software,
     some,
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, answers_of_others
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -77,6 +81,8 @@ class RenewalThresholds:
         timedelta(days=1), "Time for which an owner logs in where it renews its token"
     )
     """A thief with a password renews within hours, before the token expires."""
+    operator_days: int = threshold(3, "Other days on which an operator describes tokens of others from there")
+    """Who describes them as work does so every week."""
     kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
@@ -93,7 +99,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
     renewals = _with_homes(_renewals(seen.events, seen.lives), seen, thresholds)
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
-    known = _with_others_kept(_with_duties(renewers, seen), thresholds)
+    known = _with_operators(_with_others_kept(_with_duties(renewers, seen), thresholds), seen, thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -101,7 +107,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     its_own = F.col("principal").isin(F.col("owner"), F.col("requester")) & F.col("at_home")
     new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds) & ~its_own
     case = (
-        F.when(F.col("mismatches") > 0, F.lit("stranger"))
+        F.when((F.col("mismatches") > 0) & ~F.col("operator"), F.lit("stranger"))
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
         .when(_kept_without_use(thresholds), F.lit("kept without use"))
@@ -157,6 +163,17 @@ def _with_others_kept(renewers: DataFrame, thresholds: RenewalThresholds) -> Dat
         F.count_distinct(often).alias("kept_for"), F.count_distinct(idle).alias("kept_idle_for")
     )
     return renewers.join(kept, ["principal", "zone"])
+
+
+def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
+    """Say whether a principal describes tokens of others on other days, in the same zone and with the same library."""
+    answers = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED) & F.col("principal").isNotNull())
+    of_others = seen.zones.of(answers_of_others(answers, seen.lives, NEW_DESCRIBER.thresholds))
+    place = ["principal", "zone", "software"]
+    operators = of_others.groupBy(*place).agg(F.collect_set("date").alias("days"))
+    others = F.size(F.array_remove("days", F.to_date("first_seen")))
+    is_one = F.coalesce(others >= thresholds.operator_days, F.lit(False))
+    return renewers.join(operators, place, "left").withColumn("operator", is_one).drop("days")
 
 
 def _on_call(thresholds: RenewalThresholds) -> Column:

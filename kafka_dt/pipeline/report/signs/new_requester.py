@@ -22,8 +22,9 @@ finding. The cases:
   `requester_history` before.
 
 *Its own owner*, *another scheduler* and *unknown before* need an owner whose tokens others created and used for
-`requester_history`. A new scheduler is quiet if an operator allowed it to create for several owners within an hour; so
-is a scheduler that gets several new owners.
+`requester_history`. *Its own owner* is quiet if `own_owners` other owners of the usual requester create tokens of their
+own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
+operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
 Not seen: a thief that creates tokens as the owner's usual requester does, and a new requester of an owner that is new.
 """
@@ -70,6 +71,8 @@ class RequesterThresholds:
     """An operator makes a scheduler's user and its ACLs on one day."""
     renewer_tokens: int = threshold(5, "Other tokens of an owner that show who may renew them")
     """Those of a working week."""
+    own_owners: int = threshold(3, "Other owners of a requester that create their own tokens, too")
+    """One may be the same thief with another password."""
     new_owners: int = threshold(5, "Owners for which a principal with other work begins to create on one day")
     """A program that takes over from a scheduler begins with one owner."""
 
@@ -87,6 +90,7 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
     own = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("requester"))
     first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
+    first = _with_habit(first, pairs)
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
     created = _created(judged, seen.deeds)
@@ -101,18 +105,29 @@ def _case(thresholds: RequesterThresholds) -> Column:
     shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
     itself = F.col("requester") == F.col("owner")
     at_home = itself & (F.col("own_since") + F.lit(thresholds.requester_history) < F.col("since"))
+    a_habit = itself & (F.col("themselves") > thresholds.own_owners)
     hub = (F.col("owners_before") >= thresholds.scheduled) & (F.col("administrators_before") == 0)
     shown_by_others = F.col("others_tokens").isNotNull()
     schedules = F.col("requests_since") + F.lit(thresholds.other_work) < F.col("since")
     return (
         F.when(worked & ~itself, F.lit("allowed after other work"))
         .when(~itself & hub & ~shown_by_others & F.col("administers") & ~planned, F.lit("for an administrator"))
-        .when(planned | F.coalesce(at_home, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
+        .when(planned | F.coalesce(at_home | a_habit, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
         .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
         .when(schedules, F.lit("another scheduler"))
         .otherwise(F.lit("unknown before"))
     )
+
+
+def _with_habit(new: DataFrame, pairs: DataFrame) -> DataFrame:
+    """Add how many owners of the same requesters create tokens of their own (`themselves`)."""
+    is_own = F.col("owner") == F.col("requester")
+    own = pairs.where(is_own & F.col("created")).select("owner")
+    others = pairs.where(~is_own).select("owner", "requester")
+    of_requester = others.join(own, "owner").groupBy("requester").agg(F.count("*").alias("themselves"))
+    of_owner = others.join(of_requester, "requester").groupBy("owner").agg(F.max("themselves").alias("themselves"))
+    return new.join(of_owner, "owner", "left").fillna(0, ["themselves"])
 
 
 def _with_administrators(new: DataFrame, seen: Observed, thresholds: RequesterThresholds) -> DataFrame:

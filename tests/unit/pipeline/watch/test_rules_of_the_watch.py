@@ -89,6 +89,10 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
         ],
         ("foreign_renewal", "t-etl", "high"),
     ),
+    "the HMAC in an operator's hands, elsewhere": (
+        [row(RENEWED, reason=MISMATCH, principal="User:ops", owner="User:etl", token_id="t-etl", wide=ELSEWHERE)],
+        ("foreign_renewal", "t-etl", "high"),
+    ),
     "tokens of two owners refused": (
         [
             row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner=each)
@@ -146,6 +150,10 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "a renewal by a renewer": ([row(RENEWED, principal="User:ops", owner="User:etl", token_id="t-etl")], company()),
     "a renewal that came too late": (
         [row(RENEWED, reason="DELEGATION_TOKEN_EXPIRED", principal="User:anna", token_id="t-etl")],
+        company(),
+    ),
+    "an operator that describes tokens tries to renew one": (
+        [row(RENEWED, reason=MISMATCH, principal="User:ops", owner="User:etl", token_id="t-etl", wide=OFFICE)],
         company(),
     ),
     "a mismatch without a token": ([row(RENEWED, reason=MISMATCH, principal="User:anna")], company()),
@@ -277,6 +285,16 @@ def test_a_token_that_the_table_says_is_revoked_is_found_as_well() -> None:
     learned = company(revoked={"t-etl": Revoked("User:etl", NOON)})
     (found,) = judge(late_try()[1:], learned, State())
     assert (found.kind, found.owner) == ("use_after_revocation", "User:etl")
+
+
+def test_a_first_description_makes_no_operator() -> None:
+    state = State()
+    judge([described("User:anna")], company(), state)
+    learned = company()
+    anna = replace(learned.principals["User:anna"], describes=True)
+    learned = replace(learned, principals={**learned.principals, "User:anna": anna})
+    tried = row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl", wide=OFFICE)
+    assert [each.kind for each in judge([tried], learned, state)] == ["foreign_renewal"]
 
 
 def test_what_was_found_is_found_once_until_there_is_more() -> None:
