@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka_dt.cli import Interrupted
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import connected, settings_options, waiting_options
@@ -90,7 +91,7 @@ def rotate(
         with files.locked():
             rotated = asyncio.run(run())
     except KeyboardInterrupt:
-        raise KeysError("interrupted; a rotation that has begun goes on when the command is run again") from None
+        raise Interrupted("interrupted; a rotation that has begun goes on when the command is run again") from None
     _write(rotated, output)
 
 

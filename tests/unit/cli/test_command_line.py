@@ -112,6 +112,32 @@ def test_ctrl_c_ends_it_without_a_traceback() -> None:
     assert (stdout, stderr) == ("", "Error: interrupted\n")
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_in_a_rotation_of_keys_says_how_it_goes_on_and_has_the_status_of_ctrl_c(tmp_path: Path) -> None:
+    for name in ("current", "previous"):
+        (tmp_path / name).write_text("a secret\n" if name == "current" else "")
+        (tmp_path / name).chmod(0o600)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        silent.settimeout(30)
+        settings = tmp_path / "server.properties"
+        settings.write_text(
+            f"zookeeper.connect=127.0.0.1:{silent.getsockname()[1]}\n"
+            f"delegation.token.secret.key=file:{tmp_path}/current\n"
+            f"kafka.dt.secret.keys.previous=file:{tmp_path}/previous\n"
+        )
+        command = [*KAFKA_DT, "keys", "rotate", "--config", str(settings)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            connection, _ = silent.accept()
+            with connection:
+                connection.settimeout(30)
+                assert connection.recv(4)
+                stdout, stderr = interrupt(process)
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "Error: interrupted; a rotation that has begun goes on when the command is run again\n"
+
+
 def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Press Ctrl-C; Python does not see a signal that comes in the moment in which it begins to wait for a socket."""
     for _ in range(3):

@@ -99,16 +99,3 @@ def test_what_cannot_be_meant_is_an_error_of_usage(cluster: Cluster, arguments: 
     result = cluster.call(*arguments)
     assert result.exit_code == 2
     assert reason in result.stderr
-
-
-def test_an_interrupted_rotation_says_in_one_line_that_it_can_go_on(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(_settings: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("kafka_dt.cli.keys.rotate.connected", interrupted)
-    result = cluster.call("rotate")
-    assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
-    assert line.endswith("goes on when the command is run again")
