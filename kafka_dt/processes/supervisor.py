@@ -149,7 +149,7 @@ class Supervisor:
                 orders.forget()
             raise
         self.brief = {**self.brief, "properties": dict(properties)}
-        for number, orders in dict(self._serving).items():
+        for number, orders in self._serving.items():
             if serving.get(number) is not orders:
                 _LOG.info("Worker %d has begun with the former settings, and is replaced", number)
                 orders.replace()

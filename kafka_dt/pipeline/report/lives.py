@@ -101,7 +101,7 @@ def token_lives(events: DataFrame, usage: DataFrame) -> DataFrame:
             _longest_end().alias("max_time"),
             "expiry_time",
             _ended_at().alias("ended_at"),
-            _revoked_at().alias("revoked_at"),
+            revoked_at().alias("revoked_at"),
             F.coalesce("logins", F.lit(0)).alias("logins"),
             "first_login",
             "last_login",
@@ -181,7 +181,11 @@ def _longest_end() -> Column:
     return F.coalesce("created.max_time", "told_max_time")
 
 
-def _revoked_at() -> Column:
+def revoked_at() -> Column:
+    """Give the end that a request has set; null where none did, or where a renewal came after it.
+
+    It is made of `last_request`, `requested_end` and `last_renewal` of a token.
+    """
     renewed_after = F.coalesce(F.col("last_renewal") > F.col("last_request"), F.lit(False))
     return F.when(F.col("last_request").isNotNull() & ~renewed_after, F.greatest("requested_end", "last_request"))
 

@@ -34,7 +34,7 @@ from kafka_dt.pipeline.report.expressions import (
     until,
     wide_network,
 )
-from kafka_dt.pipeline.report.lives import known_end
+from kafka_dt.pipeline.report.lives import known_end, revoked_at
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, PURGED, answers_of_others
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _tokens(
             F.min_by(wide_network(F.col("client_address")), F.when(logged_in, time)).alias("first"),
             F.max_by(expiry, F.when(expiry.isNotNull(), time)).alias("ended_at"),
             F.max(F.when(logged_in, time)).alias("last_login"),
-            F.max_by(F.greatest(time, F.coalesce(expiry, time)), asked).alias("revoked_at"),
+            F.max_by(F.coalesce(expiry, time), asked).alias("requested_end"),
             F.max(asked).alias("last_request"),
             F.max(F.when(ok(EventType.TOKEN_RENEWED), time)).alias("last_renewal"),
         )
@@ -324,11 +324,8 @@ def _tokens(
     described = answers_of_others(answers, tokens, NEW_DESCRIBER.thresholds)
     describers = described.select("principal").distinct().collect()
     is_described = known_end() + F.lit(PURGED) > F.lit(at)
-    was_renewed = F.coalesce(F.col("last_renewal") > F.col("last_request"), F.lit(False))
-    revoked_at = F.when(~was_renewed, F.col("revoked_at")).alias("revoked_at")
-    rows = rows_of(
-        tokens.select("token_id", "owner", "requester", "first", is_described.alias("is_described"), revoked_at)
-    )
+    more = (is_described.alias("is_described"), revoked_at().alias("revoked_at"))
+    rows = rows_of(tokens.select("token_id", "owner", "requester", "first", *more))
     owned = Counter(name for row in rows if row["is_described"] for name in {row["owner"], row["requester"]})
     homes = {row["token_id"]: row["first"] or "" for row in rows}
     revoked = {

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from io import UnsupportedOperation
 from pathlib import Path
@@ -93,49 +93,51 @@ def heeds_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("heeds_ctrl_c")
-def test_ctrl_c_ends_it_without_a_traceback() -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        silent.settimeout(30)
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        command = [*KAFKA_DT, "token", "describe", "--bootstrap-server", address]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            connection, _ = silent.accept()
-            with connection:
-                connection.settimeout(30)
-                # Its first request is here, so it waits for the answer.
-                assert connection.recv(4)
-                stdout, stderr = interrupt(process)
-    assert process.returncode == 130
-    assert (stdout, stderr) == ("", "Error: interrupted\n")
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server that takes connections and answers nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.settimeout(30)
+        yield server
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
-def test_ctrl_c_in_a_rotation_of_keys_says_how_it_goes_on_and_has_the_status_of_ctrl_c(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_without_a_traceback(silent: socket.socket) -> None:
+    command = ["token", "describe", "--bootstrap-server", f"127.0.0.1:{silent.getsockname()[1]}"]
+    assert interrupted(silent, command) == (130, "", "Error: interrupted\n")
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_in_a_rotation_of_keys_says_how_it_goes_on_and_has_the_status_of_ctrl_c(
+    silent: socket.socket, tmp_path: Path
+) -> None:
     for name in ("current", "previous"):
         (tmp_path / name).write_text("a secret\n" if name == "current" else "")
         (tmp_path / name).chmod(0o600)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        silent.settimeout(30)
-        settings = tmp_path / "server.properties"
-        settings.write_text(
-            f"zookeeper.connect=127.0.0.1:{silent.getsockname()[1]}\n"
-            f"delegation.token.secret.key=file:{tmp_path}/current\n"
-            f"kafka.dt.secret.keys.previous=file:{tmp_path}/previous\n"
-        )
-        command = [*KAFKA_DT, "keys", "rotate", "--config", str(settings)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            connection, _ = silent.accept()
-            with connection:
-                connection.settimeout(30)
-                assert connection.recv(4)
-                stdout, stderr = interrupt(process)
-    assert (process.returncode, stdout) == (130, "")
+    settings = tmp_path / "server.properties"
+    settings.write_text(
+        f"zookeeper.connect=127.0.0.1:{silent.getsockname()[1]}\n"
+        f"delegation.token.secret.key=file:{tmp_path}/current\n"
+        f"kafka.dt.secret.keys.previous=file:{tmp_path}/previous\n"
+    )
+    status, stdout, stderr = interrupted(silent, ["keys", "rotate", "--config", str(settings)])
+    assert (status, stdout) == (130, "")
     assert stderr == "Error: interrupted; a rotation that has begun goes on when the command is run again\n"
+
+
+def interrupted(silent: socket.socket, arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Press Ctrl-C in a command that waits for a server's answer; gives its status and what it says."""
+    command = [*KAFKA_DT, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        connection, _ = silent.accept()
+        with connection:
+            connection.settimeout(30)
+            # Its first request is here, so it waits for the answer.
+            assert connection.recv(4)
+            stdout, stderr = interrupt(process)
+    return process.returncode, stdout, stderr
 
 
 def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
