@@ -90,6 +90,15 @@ def with_values(properties: Mapping[str, str], used: Callable[[str], bool], *, w
     return Provided(texts, values)
 
 
+def named_files(text: str) -> list[Path] | None:
+    """Return the files of the variables in a text; None if no variable is in it. Nothing is read."""
+    variables = [*_VARIABLE.finditer(text)]
+    if not variables:
+        return None
+    paths = [(Path(each["path"]), each["key"]) for each in variables if each["path"]]
+    return [path / key if path.is_dir() else path for path, key in paths]
+
+
 def is_of_providers(key: str) -> bool:
     """Say whether a key names the providers or sets something for one of them."""
     return key == PROVIDERS or key.startswith(f"{PROVIDERS}.")

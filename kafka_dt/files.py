@@ -1,6 +1,7 @@
 """Files that change while a process runs: see that one has changed, and change one so that no reader sees half of it.
 
-`open_to_others` says whether a file that holds a secret has too wide a mode.
+`open_to_others` says whether a file that holds a secret has too wide a mode, and `why_unusable` what is wrong with a
+directory that need not be there yet.
 
     seen = stamp(path)
     ...
@@ -53,6 +54,25 @@ def open_to_others(path: Path) -> bool:
         return reached and bool(target.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH))
     except OSError:
         return False
+
+
+def why_unusable(directory: Path, rights: int) -> str | None:
+    """Say why this process cannot use a directory, or make one that is not there; None if it can. Makes nothing.
+
+    Args:
+        directory: need not be there.
+        rights: what the process needs in it, of `os.R_OK`, `os.W_OK` and `os.X_OK`.
+    """
+    try:
+        there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+        is_directory = there.is_dir()
+    except OSError as error:
+        return f"{directory} cannot be looked at: {error.strerror}"
+    if not is_directory:
+        return f"{there} is no directory"
+    if there == directory:
+        return None if os.access(there, rights) else f"{directory} cannot be written to"
+    return None if os.access(there, os.W_OK | os.X_OK) else f"{directory} cannot be made: {there} cannot be written to"
 
 
 def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import click
 
 from kafka_dt import app
 from kafka_dt.cli.check.dangers import dangers
+from kafka_dt.cli.check.finding import Finding
+from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.clock import now_ms
 from kafka_dt.config import ConfigError, Endpoint, Loaded, TokenStore, load
@@ -35,21 +37,16 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
                 "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
                 "--override zookeeper.connect=...",
             )
-        report(loaded, now_ms())
+        report(loaded, [*open_files(config, overrides), *dangers(loaded, now_ms())])
         reread = app.Reread(config, partial(load, config, overrides)) if config is not None else None
         app.run(app.serve(loaded, template, announce, reread))
 
 
-def report(loaded: Loaded, now_ms: int) -> None:
-    """Log what is dangerous in the settings, one line each, and which keys of a broker have no meaning here.
-
-    Args:
-        loaded: the settings.
-        now_ms: the wall clock, milliseconds since 1970.
-    """
+def report(loaded: Loaded, warnings: Iterable[Finding]) -> None:
+    """Log what is dangerous in the settings, one line each, and which keys of a broker have no meaning here."""
     if loaded.ignored:
         _LOG.info("Settings of a broker that have no meaning here: %s", ", ".join(loaded.ignored))
-    for finding in dangers(loaded, now_ms):
+    for finding in warnings:
         _LOG.warning("%s: %s", finding.setting, finding.problem)
 
 

@@ -17,14 +17,14 @@ Source: KIP-48 "Configuration options"; docs/how-to/change-keys.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from kafka_dt.config.options.option import ConfigError, Secret, resolve_secret
 from kafka_dt.config.settings import Settings
-from kafka_dt.files import Stamp, open_to_others, stamp
+from kafka_dt.files import Stamp, stamp
 
 CURRENT: Final = "delegation.token.secret.key"
 PREVIOUS: Final = "kafka.dt.secret.keys.previous"
@@ -71,12 +71,6 @@ class SecretKeyFiles:
         self.keys = _keys(self._current, self._previous)
         self._seen = stamps
         return self.keys != before
-
-    def open_to_others(self) -> Iterator[tuple[str, Path]]:
-        """Give the files that every user of the machine can read or change, each with its setting."""
-        for name, secret in self._secrets():
-            if secret.file is not None and open_to_others(secret.file):
-                yield name, secret.file
 
     def _secrets(self) -> Iterable[tuple[str, Secret]]:
         return [(name, secret) for name, secret in ((CURRENT, self._current), (PREVIOUS, self._previous)) if secret]

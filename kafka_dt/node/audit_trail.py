@@ -30,6 +30,7 @@ from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
+from kafka_dt.files import why_unusable
 from kafka_dt.metrics.counts import FILES, TOPIC
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
 
@@ -55,7 +56,7 @@ class AuditTrail:
     ) -> None:
         sinks: dict[str, Sink | ChainedFiles] = {}
         if settings.files is not None:
-            _require_directory(settings.files)
+            _make_directory(settings.files)
             rules = FileRules(
                 directory=settings.files.directory,
                 node=settings.node,
@@ -82,13 +83,13 @@ class AuditTrail:
 
     @staticmethod
     def check(settings: AuditSettings) -> None:
-        """See that the settings can be used; makes the folder.
+        """See that the settings can be used. Makes nothing, not even the folder.
 
         Raises:
             ConfigError: naming the key that cannot be.
         """
         if settings.files is not None:
-            _require_directory(settings.files)
+            _look_at_directory(settings.files)
             _signing_key(settings.files)
         if settings.topic is not None:
             event_topic(settings.topic)
@@ -156,13 +157,17 @@ def _signing_key(files: AuditFileSettings) -> Ed25519PrivateKey | None:
     return key
 
 
-def _require_directory(files: AuditFileSettings) -> None:
+def _make_directory(files: AuditFileSettings) -> None:
     try:
         files.directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(DIR, f"{files.directory} cannot be made: {error.strerror}") from None
-    if not os.access(files.directory, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(DIR, f"{files.directory} cannot be written to")
+    _look_at_directory(files)
+
+
+def _look_at_directory(files: AuditFileSettings) -> None:
+    if reason := why_unusable(files.directory, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(DIR, reason)
 
 
 def _context_of_now(followed: ReloadingContext) -> ssl.SSLContext:

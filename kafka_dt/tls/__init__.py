@@ -10,7 +10,15 @@ providers, key manager algorithms and engine classes have no meaning here and ar
 Source: org.apache.kafka.common.config.SslConfigs, org.apache.kafka.common.security.ssl.DefaultSslEngineFactory.
 """
 
-from kafka_dt.tls.contexts import ReloadingContext, client_context, common_contexts, server_context
+from kafka_dt.tls.contexts import TRUST_STORES, ReloadingContext, client_context, common_contexts, server_context
 from kafka_dt.tls.stores import TlsError, read_identity
 
-__all__ = ["ReloadingContext", "TlsError", "client_context", "common_contexts", "read_identity", "server_context"]
+__all__ = [
+    "TRUST_STORES",
+    "ReloadingContext",
+    "TlsError",
+    "client_context",
+    "common_contexts",
+    "read_identity",
+    "server_context",
+]

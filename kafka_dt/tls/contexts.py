@@ -34,7 +34,8 @@ from kafka_dt.tls.stores import TlsError, pem, read_identity, read_trust
 _LOG = logging.getLogger(__name__)
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
-_TRUST_STORES: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
+TRUST_STORES: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
+"""The settings that name whose certificates are trusted; without them it is every authority that the machine trusts."""
 _CLIENT_AUTH: Final = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -192,7 +193,7 @@ def _load_trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> bool:
     try:
         context.load_verify_locations(cadata=pem(certificates).decode("ascii"))
     except ssl.SSLError as error:
-        setting = next(key for key in _TRUST_STORES if settings.get(key))
+        setting = next(key for key in TRUST_STORES if settings.get(key))
         raise TlsError(setting, "OpenSSL cannot read a certificate in it") from error
     return True
 

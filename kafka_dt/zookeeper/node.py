@@ -12,8 +12,10 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from kafka_dt.config import ConfigError, Settings
+from kafka_dt.files import why_unusable
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import GuardedChanges
 from kafka_dt.tracing import Spans
@@ -27,16 +29,18 @@ from kafka_dt.zookeeper.stores.cluster import ZooKeeperCluster
 from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeperScramUserStore
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
+STATE_DIR: Final = "kafka.dt.state.dir"
+
 
 def check(settings: Settings, workers: int) -> None:
-    """Check the settings of ZooKeeper, and the folder in which workers remember their writes.
+    """Check the settings of ZooKeeper, and the folder in which workers remember their writes. Makes nothing.
 
     Raises:
         ConfigError: naming the key that cannot be used.
     """
     zookeeper_settings(settings)
     for number in range(workers):
-        _witness_memory(settings, number)
+        _remembered(settings, number)
 
 
 def node_stores(
@@ -121,18 +125,26 @@ def _changes(tokens: ZooKeeperTokenStore, needs: StoreNeeds, now_ms: Callable[[]
 
 
 def _witness_memory(settings: Settings, number: int) -> WitnessMemory:
-    """Make a worker's memory of its writes to ZooKeeper.
+    """Make a worker's memory of its writes to ZooKeeper, and the folder for it.
 
     Raises:
         ConfigError: the folder for it cannot be used.
     """
+    if settings.state_dir:
+        try:
+            Path(settings.state_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigError(STATE_DIR, f"{settings.state_dir} cannot be made: {error.strerror}") from None
+    return _remembered(settings, number)
+
+
+def _remembered(settings: Settings, number: int) -> WitnessMemory:
     if not settings.state_dir:
         return WitnessMemory()
     folder = Path(settings.state_dir)
+    if reason := why_unusable(folder, os.W_OK | os.X_OK):
+        raise ConfigError(STATE_DIR, reason)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ConfigError("kafka.dt.state.dir", f"{folder} cannot be written to")
         return WitnessMemory(folder / f"witness-{number}.json")
     except (OSError, ValueError) as error:
-        raise ConfigError("kafka.dt.state.dir", str(error)) from None
+        raise ConfigError(STATE_DIR, str(error)) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.files import open_to_others, replace_file, stamp
+from kafka_dt.files import open_to_others, replace_file, stamp, why_unusable
 
 
 @pytest.fixture
@@ -41,6 +41,20 @@ def test_a_file_in_a_folder_that_others_cannot_enter_is_not_open_to_them(reached
 
 def test_a_file_that_is_not_there_is_not_open(reached_by_all: Path) -> None:
     assert not open_to_others(reached_by_all / "key")
+
+
+def test_a_directory_that_is_not_there_is_usable_if_it_could_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "a" / "b"
+    assert why_unusable(below, os.W_OK) is None
+    assert not below.parent.exists()
+    (tmp_path / "file").touch()
+    assert why_unusable(tmp_path / "file", os.W_OK) == f"{tmp_path / 'file'} is no directory"
+    assert why_unusable(tmp_path / "file" / "b", os.W_OK) == f"{tmp_path / 'file'} is no directory"
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root, which tests may run as, can write anywhere
+    assert why_unusable(tmp_path, os.W_OK) == f"{tmp_path} cannot be written to"
+    assert why_unusable(below, os.W_OK) == f"{below} cannot be made: {tmp_path} cannot be written to"
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import click
 from kafka_dt import app
 from kafka_dt.cli.check.dangers import dangers, unknown
 from kafka_dt.cli.check.finding import Finding, NotReached, Refusal
+from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.check.surroundings import SERVERS, surroundings
 from kafka_dt.cli.contexts import named
 from kafka_dt.cli.options import client_config, connection_options, example, settings_file_option
@@ -52,11 +53,12 @@ def check(
 ) -> None:
     """Check the settings of a node before it starts.
 
-    The command opens no port. It tells everything for which serve would refuse the settings, also a login that
-    ZooKeeper or the cluster behind a gateway refuses, and settings that neither a broker nor kafka-dt has. If nothing
-    is refused, it tells what is dangerous: listeners without a login, no authorizer, super users that are separated by
-    commas, weak keys, key files that every user of the machine can open, certificates near their end, strict audit in
-    a folder with other audit files, a clock that is off, and keys that live nodes do not have.
+    The command opens no port, and makes no file or folder. It tells everything for which serve would refuse the
+    settings, also a login that ZooKeeper or the cluster behind a gateway refuses, and settings that neither a broker
+    nor kafka-dt has. If nothing is refused, it tells what is dangerous: listeners without a login, no authorizer, super
+    users that are separated by commas, weak keys, files with secrets that every user of the machine can open, client
+    certificates of any authority, certificates near their end, strict audit in a folder with other audit files, a clock
+    that is off, and keys that live nodes do not have. Run it as the user that runs the node: root can use every folder.
 
     The command looks at what depends on several settings, such as the listeners, only when each value can be used. So
     run it again after a correction.
@@ -77,7 +79,7 @@ def check(
         if not refused:
             compared = bootstrap_server is not None or command_config is not None or named() is not None
             brokers = client_config(bootstrap_server, command_config) if compared else None
-            found = asyncio.run(_found(loaded, brokers))
+            found = [*open_files(config, overrides), *asyncio.run(_found(loaded, brokers))]
             refused = [each for each in found if isinstance(each, Refusal)]
             warnings = [each for each in found if not isinstance(each, Refusal)]
     not_reached = [each.setting for each in warnings if isinstance(each, NotReached)]

@@ -24,7 +24,7 @@ from kafka_dt.config.options.gateway import UPSTREAM_PREFIX
 from kafka_dt.config.options.metrics import METRICS_PREFIX
 from kafka_dt.config.secret_keys import CURRENT, PREVIOUS
 from kafka_dt.identity.mechanisms import mechanisms_of
-from kafka_dt.tls import TlsError, read_identity
+from kafka_dt.tls import TRUST_STORES, TlsError, read_identity
 from kafka_dt.tokens import USER_TYPE, SecretKey
 from kafka_dt.tokens.keyring import SHORT_CHARACTERS
 from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
@@ -32,7 +32,7 @@ from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from kafka_dt.config import Listener, Loaded, Settings
+    from kafka_dt.config import Listener, ListenerTls, Loaded, Settings
 
 CERTIFICATE_DAYS: Final = 30
 """How long before the end of a certificate the command warns."""
@@ -51,6 +51,7 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
         yield from _open(listener)
         yield from _mechanisms(settings, listener)
         if listener.tls is not None:
+            yield from _trust(listener.name, listener.tls)
             yield from _certificate(listener.name, listener.tls.settings, listener.tls.key, now_ms)
     yield from _of_metrics(settings, now_ms)
     if settings.upstream_bootstrap_servers:
@@ -82,10 +83,7 @@ def _without_effect(loaded: Loaded) -> Iterator[Finding]:
 def _keys(settings: Settings) -> Iterator[Finding]:
     if settings.token_store == TokenStore.UPSTREAM:
         return  # the cluster has them
-    files = SecretKeyFiles(settings)
-    for key, file in files.open_to_others():
-        yield Finding(key, f"every user of this machine can open {file}; chmod o= {file}")
-    keys = files.keys
+    keys = SecretKeyFiles(settings).keys
     if keys is None:
         yield Finding(CURRENT, "it is not set: every request about tokens is refused")
         if settings.previous_secret_keys:
@@ -115,6 +113,16 @@ def _mechanisms(settings: Settings, listener: Listener) -> Iterator[Finding]:
     for mechanism in mechanisms_of(settings).values():
         if mechanism.warning and mechanism.name in listener.mechanisms:
             yield Finding("sasl.enabled.mechanisms", f"{listener.name} offers {mechanism.name}; {mechanism.warning}")
+
+
+def _trust(name: str, tls: ListenerTls) -> Iterator[Finding]:
+    asked = tls.settings.get("ssl.client.auth", "none").strip().lower()
+    if asked != "none" and not any(tls.settings.get(key) for key in TRUST_STORES):
+        yield Finding(
+            tls.key("ssl.client.auth"),
+            f"{name} takes certificates of every authority that this machine trusts, of any subject; name your own "
+            f"authority in {tls.key(TRUST_STORES[0])}",
+        )
 
 
 def _of_metrics(settings: Settings, now_ms: int) -> Iterator[Finding]:
@@ -170,7 +178,7 @@ def _audit_files(settings: Settings) -> Iterator[Finding]:
         return
     directory = audit.files.directory
     try:
-        plain = without_chain(directory)
+        plain = without_chain(directory) if directory.exists() else []
     except OSError as error:
         yield Finding(DIR, f"its files cannot be read: {error.strerror}")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from kafka_dt.audit.chain import START, chained
 from kafka_dt.cli import main
 from kafka_dt.cli.check.dangers import dangers
+from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.check.surroundings import disagreements
 from kafka_dt.config import from_properties
 from tests.support.identity.tls_material import authority, leaf
@@ -174,21 +176,76 @@ def test_a_setting_that_a_broker_reads_otherwise_is_told(tmp_path: Path) -> None
     assert done.output.startswith("refused  delegation.token.secret.key: it has characters that are not ASCII")
 
 
-def test_a_key_file_that_every_user_can_open_is_told() -> None:
+@pytest.fixture
+def reached_by_all() -> Iterator[Path]:
+    """A folder that every user of the machine can enter, unlike those that pytest makes."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        files = {"delegation.token.secret.key": folder / "secret.key", "kafka.dt.secret.keys.previous": folder / "old"}
-        for file in files.values():
-            file.write_text(f"{KEY}\n")
-            file.chmod(0o644)
-        properties = {key: f"file:{file}" for key, file in files.items()}
-        assert warned(properties) == [
-            (key, f"every user of this machine can open {file}; chmod o= {file}") for key, file in files.items()
-        ]
-        for file in files.values():
-            file.chmod(0o640)
-        assert warned(properties) == []
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("delegation.token.secret.key", "file:{file}"),
+        ("kafka.dt.secret.keys.previous", "file:{file}"),
+        ("delegation.token.master.key", "file:{file}"),
+        ("listener.name.sasl_ssl.plain.sasl.jaas.config", "file:{file}"),
+        ("listener.name.sasl_ssl.ssl.keystore.location", "{file}"),
+        ("kafka.dt.gateway.upstream.ssl.keystore.location", "{file}"),
+        ("zookeeper.ssl.keystore.password", "${{files:{file}:password}}"),
+        ("zookeeper.ssl.keystore.password", "${{folder:{folder}:secret}}"),
+    ],
+)
+def test_a_file_with_a_secret_that_every_user_can_open_is_told(reached_by_all: Path, setting: str, text: str) -> None:
+    file, config = reached_by_all / "secret", reached_by_all / "server.properties"
+    file.touch(0o644)
+    given = {"zookeeper.connect": "zk1:2181", setting: text.format(file=file, folder=reached_by_all)}
+    (found,) = open_files(write_properties(config, given), [])
+    assert (found.setting, found.problem) == (setting, f"every user of this machine can open {file}; chmod o= {file}")
+    file.chmod(0o640)
+    assert [*open_files(config, [])] == []
+
+
+def test_settings_that_every_user_can_open_are_told_once_if_they_hold_secrets(reached_by_all: Path) -> None:
+    config = reached_by_all / "server.properties"
+    config.touch(0o644)
+    without = {
+        "zookeeper.connect": "zk1:2181",
+        "delegation.token.secret.key": "env:KEY",
+        "ssl.truststore.password": "changeit",
+        "ssl.keystore.password": "${env:PASSWORD}",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "o.a.k.ScramLoginModule required;",
+    }
+    write_properties(config, without)
+    assert [*open_files(config, ["ssl.key.password=x"])] == [], "the secret is not in the file"
+    plain = "listener.name.sasl_ssl.plain.sasl.jaas.config"
+    for setting, text in {"ssl.key.password": "x", plain: 'o.a.k.PlainLoginModule required user_alice="x";'}.items():
+        write_properties(config, {**without, setting: text, "zookeeper.ssl.keystore.password": "secret"})
+        (found,) = open_files(config, [])
+        assert found.setting == setting
+        assert found.problem == f"every user of this machine can open {config}; chmod o= {config}"
+
+
+def test_the_command_makes_no_folder_of_a_node(tmp_path: Path) -> None:
+    """Made by root, the folders would be in the way of the node's own user."""
+    properties = {
+        **SAFE,
+        "zookeeper.connection.timeout.ms": "300",
+        "kafka.dt.audit.log.dir": str(tmp_path / "log" / "audit"),
+        "kafka.dt.audit.mode": "strict",
+        "kafka.dt.state.dir": str(tmp_path / "lib" / "state"),
+    }
+    done = check(tmp_path, properties)
+    assert (done.exit_code, done.stdout.count("warning  ")) == (0, 1), done.output
+    assert [each.name for each in tmp_path.iterdir()] == ["server.properties"]
+
+
+def test_folders_that_a_node_could_not_make_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    keys = ("kafka.dt.audit.log.dir", "kafka.dt.state.dir")
+    found = refused(tmp_path, SAFE | dict.fromkeys(keys, str(tmp_path / "file" / "below")))
+    assert found == dict.fromkeys(keys, f"{tmp_path / 'file'} is no directory")
 
 
 def test_a_listener_of_this_machine_alone_is_no_danger() -> None:
@@ -226,6 +283,24 @@ def test_a_certificate_is_told_of_a_month_before_its_end(
     assert f"the certificate of {whose} ends soon" in soon.problem
     (ended,) = dangers(loaded, end_ms + day_ms)
     assert "has ended" in ended.problem
+
+
+@pytest.mark.parametrize("asked", ["required", "requested", "none"])
+def test_client_certificates_of_any_authority_are_told(tmp_path: Path, asked: str) -> None:
+    ours = authority("authority")
+    issued = leaf("node", ours)
+    (tmp_path / "node.pem").write_text(issued.key_pem() + issued.certificate_pem)
+    (tmp_path / "trust.pem").write_text(ours.certificate_pem)
+    prefix = "listener.name.ssl.ssl."
+    properties = {
+        "listeners": "SSL://127.0.0.1:9093",
+        f"{prefix}client.auth": asked,
+        f"{prefix}keystore.location": str(tmp_path / "node.pem"),
+    }
+    found = [(key, problem) for key, problem in warned(properties) if "every authority" in problem]
+    assert [key for key, _ in found] == [f"{prefix}client.auth"][asked == "none" :]
+    trust = {f"{prefix}truststore.location": str(tmp_path / "trust.pem")}
+    assert not [problem for _, problem in warned(properties | trust) if "every authority" in problem]
 
 
 def strict_at(folder: Path) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ def test_keys_of_a_broker_are_one_line_and_each_danger_is_one(caplog: pytest.Log
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         }
     )
-    report(loaded, NOW_MS)
+    report(loaded, dangers(loaded, NOW_MS))
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "Settings of a broker that have no meaning here: log.dirs, num.io.threads"),
         ("WARNING", "zookeeper.ssl.crl.enable: kafka-dt does not support this security setting, and ignores it"),
@@ -41,7 +41,7 @@ def test_keys_of_a_broker_are_one_line_and_each_danger_is_one(caplog: pytest.Log
 
 def test_a_node_warns_in_the_words_of_check(caplog: pytest.LogCaptureFixture) -> None:
     loaded = from_properties({"listeners": "OPEN://:1", "listener.security.protocol.map": "OPEN:PLAINTEXT"})
-    report(loaded, NOW_MS)
+    report(loaded, dangers(loaded, NOW_MS))
     assert caplog.messages == [f"{each.setting}: {each.problem}" for each in dangers(loaded, NOW_MS)]
     assert any("OPEN is open" in message for message in caplog.messages)
 
@@ -56,4 +56,4 @@ def test_a_certificate_that_cannot_be_read_is_left_to_the_start() -> None:
             "delegation.token.secret.key": "k" * 32,
         }
     )
-    report(loaded, NOW_MS)
+    report(loaded, dangers(loaded, NOW_MS))

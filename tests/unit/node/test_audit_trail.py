@@ -41,9 +41,16 @@ def only_line(directory: Path) -> tuple[str, Any]:
     return path.name, json.loads(path.read_text())
 
 
-def test_the_folder_is_made_for_its_owner_and_group(tmp_path: Path) -> None:
+def trail_of(found: AuditSettings) -> AuditTrail:
+    return AuditTrail(found, 3, now_ms=lambda: 7, random_hex=lambda count: "ab" * count)
+
+
+def test_the_folder_is_made_for_its_owner_and_group_and_not_before_the_start(tmp_path: Path) -> None:
     folder = tmp_path / "var" / "audit"
-    AuditTrail.check(settings({"kafka.dt.audit.log.dir": str(folder)}))
+    found = settings({"kafka.dt.audit.log.dir": str(folder)})
+    AuditTrail.check(found)
+    assert not folder.parent.exists()
+    trail_of(found)
     assert folder.is_dir()
     assert folder.stat().st_mode & 0o027 == 0
 
@@ -51,8 +58,10 @@ def test_the_folder_is_made_for_its_owner_and_group(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     wanted = settings({"kafka.dt.audit.log.dir": str(tmp_path / "file" / "audit")})
-    with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/audit cannot be made: Not a directory"):
+    with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/file is no directory"):
         AuditTrail.check(wanted)
+    with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/audit cannot be made: Not a directory"):
+        trail_of(wanted)
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +72,7 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path: Path, monkeypa
 
 async def test_a_trail_writes_what_its_recorder_is_told(tmp_path: Path) -> None:
     found = settings({"kafka.dt.audit.log.dir": str(tmp_path), "kafka.dt.audit.node.name": "kdt1"})
-    trail = AuditTrail(found, 3, now_ms=lambda: 7, random_hex=lambda count: "ab" * count)
+    trail = trail_of(found)
     trail.start()
     trail.recorder.record(EventType.KEYS_CHANGED, Outcome.OK, keys=("k",))
     await trail.close()
