@@ -8,6 +8,7 @@ directory that need not be there yet.
     if stamp(path) != seen: ...
     replace_file(path, text)
 
+    with naming(path): ...           # errors name the file
     with locked(lock): ...           # one process at a time
     with held(directory): ...        # one process, or BlockingIOError
 
@@ -87,7 +88,7 @@ def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
         new_mode: of a file that is not there yet, whatever the umask; by default it is its owner's alone.
 
     Raises:
-        OSError: it cannot be written, or its owner or group cannot be kept; it is as it was.
+        OSError: it cannot be written, or its owner or group cannot be kept; it is as it was. The error names the file.
     """
     target = path.resolve()
     try:
@@ -97,7 +98,7 @@ def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
     # Beside it: only within one file system a file can take the place of another.
     descriptor, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        with naming(path), os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
             if before is not None:
                 _keep_owner(file.fileno(), before, target)
             os.fchmod(file.fileno(), new_mode if before is None else before.st_mode & 0o7777)
@@ -110,6 +111,17 @@ def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
             Path(partial).unlink()
         raise
     sync_directory(target.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name a file in the errors about it: that of a write to a full disk names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager

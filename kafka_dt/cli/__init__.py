@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from socket import gaierror
@@ -44,20 +47,20 @@ _OF_THE_SYSTEM: Final = frozenset(
         errno.EADDRNOTAVAIL,
         errno.EAGAIN,
         errno.ECONNREFUSED,
-        errno.EDQUOT,
         errno.EHOSTUNREACH,
         errno.EMFILE,
         errno.ENETUNREACH,
         errno.ENFILE,
         errno.ENOENT,
         errno.ENOMEM,
-        errno.ENOSPC,
         errno.EPERM,
         errno.ETIMEDOUT,
     }
 )
-"""What an operator can put right (rights, addresses, networks, limits, full disks) where the error names no file; other
-errors are bugs."""
+"""What an operator can put right (rights, addresses, networks, limits) where the error names no file; other errors are
+bugs."""
+_FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
+"""How an output says that it takes nothing more."""
 _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
 
@@ -110,6 +113,24 @@ class LazyGroup(SuggestingGroup):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def main(self, *arguments: Any, **more: Any) -> Any:
+        """Run as a program, the arguments being click's; an output that cannot be written to is an error of one line.
+
+        Characters that the output does not have are escaped: what a command has made must not be lost with them.
+        """
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            return super().main(*arguments, **more)
+        except OSError as error:
+            if not _is_of_output(error):
+                raise
+            click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+            sys.exit(1)
+        finally:
+            _give_up_output()
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
         try:
@@ -124,6 +145,8 @@ class LazyGroup(SuggestingGroup):
                 f"{ctx.invoked_subcommand} needs packages of an extra; {installed_by('spark')} ({error})"
             ) from error
         except OSError as error:
+            if _is_of_output(error):
+                raise  # to `main`, as the help's
             if isinstance(error.filename, str | bytes):
                 raise click.ClickException(f"{click.format_filename(error.filename)}: {error.strerror}") from error
             if error.errno in _OF_THE_SYSTEM or isinstance(error, gaierror):
@@ -131,6 +154,20 @@ class LazyGroup(SuggestingGroup):
             raise
         except _foreseen() as error:
             raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Say whether an error is of an output that takes nothing more; what writes to a file names it in its errors."""
+    return error.errno in _FULL and error.filename is None
+
+
+def _give_up_output() -> None:
+    """See that Python does not complain at the end of what the output did not take, and was told already."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _foreseen() -> tuple[type[Exception], ...]:

@@ -43,6 +43,7 @@ from pyspark.sql import SparkSession
 
 import kafka_dt
 import kafka_dt_protocol
+from kafka_dt.files import naming, replace_file
 from kafka_dt.pipeline.errors import SparkNotStarted
 from kafka_dt.pipeline.jvm import NEEDED, Jvm
 
@@ -304,7 +305,7 @@ def _settings(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if packages and not conf.keys() & {"spark.jars", "spark.jars.packages"}:
         ivy_settings = scratch / "ivysettings.xml"
-        ivy_settings.write_text(_IVY_SETTINGS)
+        replace_file(ivy_settings, _IVY_SETTINGS)
         settings |= {"spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": str(ivy_settings)}
     java_options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     if once and is_local(master):
@@ -348,7 +349,7 @@ def _ship(spark: SparkSession, scratch: Path) -> None:
     if not Path(kafka_dt.__file__).exists():
         return
     archive = scratch / "kafka_dt.zip"
-    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+    with naming(archive), ZipFile(archive, "w", ZIP_DEFLATED) as files:
         for package in (kafka_dt, kafka_dt_protocol):
             _add(files, package)
     spark.sparkContext.addPyFile(str(archive))

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import socket
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -123,6 +124,21 @@ def test_run_logs_why_a_login_is_refused(shared: Demonstration, tmp_path: Path) 
     assert called("token", "create", "--command-config", str(login)).returncode == 1
     shared.process.wait_for(r"failed authentication, 'alice' by PLAIN: \S+", 20)
     assert "mistyped" not in shared.process.output()
+
+
+def test_a_token_that_cannot_be_printed_is_named_with_the_way_to_its_hmac(shared: Demonstration) -> None:
+    login = ("--command-config", str(shared.data / "client.properties"))
+    before = shared.described()
+    with Path("/dev/full").open("w") as full:
+        command = [str(PROGRAM), "token", "create", *login]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    (made,) = shared.described() - before
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"Error: the token {made} is made, but the output cannot be written: No space left on device; "
+        "kafka-dt token describe prints it again\n",
+    )
+    assert called("token", "revoke", made, *login).returncode == 0
 
 
 def test_the_secrets_of_run_are_readable_by_their_owner_alone(shared: Demonstration) -> None:

@@ -87,6 +87,26 @@ async def test_while_cut_off_requests_fail_at_once_and_staleness_grows(zookeeper
         assert node.token(token.token_id) == token
 
 
+async def test_the_log_gives_each_loss_its_own_reason(
+    zookeeper_connect: str, gate: TcpGate, caplog: pytest.LogCaptureFixture
+) -> None:
+    def losses() -> list[str]:
+        return [each.getMessage() for each in caplog.records if "connection to ZooKeeper" in each.getMessage()]
+
+    async with client_of(settings(_through(gate, zookeeper_connect), SHORT_SESSION_MS)) as client:
+        handler = client._session.handler
+        asked, unanswered = handler.unanswered, [(None, Answer(threading.Lock()), 1)]
+        handler.unanswered = lambda: unanswered
+        await eventually(lambda: bool(losses()))
+        handler.unanswered = asked
+        await eventually(lambda: client.connected)
+        before = losses()
+        gate.drop()
+        await eventually(lambda: losses() > before)
+    reason = "a request was not answered for 2.0 s"
+    assert [before[0], losses()[-1]] == [f"connection to ZooKeeper suspended ({why})" for why in (reason, "closed")]
+
+
 async def test_a_session_that_is_found_again_reads_what_it_has_missed_and_no_more(
     zookeeper_connect: str, gate: TcpGate
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_dt.files import open_to_others, replace_file, stamp, why_unusable
+from kafka_dt.files import naming, open_to_others, replace_file, stamp, why_unusable
 
 
 @pytest.fixture
@@ -55,6 +55,11 @@ def test_a_directory_that_is_not_there_is_usable_if_it_could_be_made(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, which tests may run as, can write anywhere
     assert why_unusable(tmp_path, os.W_OK) == f"{tmp_path} cannot be written to"
     assert why_unusable(below, os.W_OK) == f"{below} cannot be made: {tmp_path} cannot be written to"
+
+
+def test_an_error_of_a_full_disk_names_the_file() -> None:
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"), naming(Path("/dev/full")):
+        Path("/dev/full").write_text("text")
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:

@@ -113,7 +113,13 @@ def create(
 ) -> None:
     """Create a token and print it with its HMAC, the secret."""
     made = ask(TokenClient(config), lambda client: client.create(owner_principal, renewers, max_life_time_period))
-    write_token(made, output, config)
+    try:
+        write_token(made, output, config)
+    except OSError as error:
+        raise click.ClickException(
+            f"the token {printable(made.token_id)} is made, but the output cannot be written: {error.strerror}; "
+            "kafka-dt token describe prints it again"
+        ) from error
 
 
 @example("kafka-dt token renew --hmac-file hmac.txt --renew-time-period 3600000")

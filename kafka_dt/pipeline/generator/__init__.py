@@ -39,6 +39,7 @@ from typing import IO, TYPE_CHECKING, Final
 from kafka_dt.audit import AuditEvent
 from kafka_dt.audit.encoding import encode
 from kafka_dt.audit.file_names import FileName, second
+from kafka_dt.files import naming
 from kafka_dt.pipeline.errors import PipelineError
 from kafka_dt.pipeline.generator.drafts import Desk, Draft
 from kafka_dt.pipeline.generator.incidents import plant
@@ -243,7 +244,7 @@ def write_part(part: Part, folder: Path, file_bytes: int = _FILE_BYTES) -> Writt
         while first is not None:
             name = FileName(node, part.worker, second(first.time), next(numbers))
             path, partial = folder / str(name), folder / str(replace(name, complete=False))
-            with partial.open("wb") as file:
+            with naming(partial), partial.open("wb") as file:
                 number, last_ms, following = _fill(file, first, events, file_bytes)
             os.utime(partial, (last_ms / SECOND_MS, last_ms / SECOND_MS))
             partial.rename(path)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from kafka_dt.client import TokenClient, TokenClientError, TokenNotFound
 from kafka_dt.client.errors import RequestRefused, StorageNotReached
+from kafka_dt.files import naming
 from kafka_dt.pipeline.cases import finding_id
 from kafka_dt.pipeline.report.signs.finding import Severity
 
@@ -194,7 +195,7 @@ class Responder:
             "first_seen": finding.first_seen.isoformat(),
             "evidence": {each.label: each.text for each in finding.evidence},
         }
-        with open(self._journal, "a", encoding="ascii", opener=_for_the_owner) as file:
+        with naming(self._journal), open(self._journal, "a", encoding="ascii", opener=_for_the_owner) as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())

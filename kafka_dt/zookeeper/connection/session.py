@@ -191,6 +191,7 @@ class ZooKeeperSession:
                 self._inbox.post(self._login_failed, isinstance(error.__cause__, ConnectionDropped))
                 # After this one kazoo ends in silence; for the other it logs a traceback, and its thread writes one.
                 raise AuthFailedError from error
+            self.handler.last_error = None  # the next loss has a reason of its own
             self._tell(ConnectionState.CONNECTED)
             return timeouts
 
@@ -208,16 +209,16 @@ class ZooKeeperSession:
         """Tell the loop of a state, from kazoo's thread."""
         if state is not self._told:
             self._told = state
-            self._inbox.post(self._changed, state)
+            self._inbox.post(self._changed, state, self.handler.last_error)
 
-    def _changed(self, state: ConnectionState) -> None:
+    def _changed(self, state: ConnectionState, reason: OSError | None) -> None:
         if not self._wanted:
             return
         if state is ConnectionState.CONNECTED:
             self._was_connected = True
             _LOG.info("connected to ZooKeeper, session 0x%x", self.session_id or 0)
         else:
-            _LOG.warning("connection to ZooKeeper %s (%s)", state.value, self.handler.last_error or "closed")
+            _LOG.warning("connection to ZooKeeper %s (%s)", state.value, reason or "closed")
         self._on_state(state)
 
     def _login_failed(self, ended: bool) -> None:

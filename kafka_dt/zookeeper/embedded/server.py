@@ -265,8 +265,8 @@ class EmbeddedZooKeeper:
             replace_file(self._jaas, f"Server {{ {users.line} }};\n")
         path = self.data_dir / "zookeeper.properties"
         lines = {"dataDir": str(self.data_dir / "data"), "clientPort": str(self.port), **self._properties}
-        path.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
-        (self.data_dir / "log4j2.properties").write_text(LOG_CONFIGURATION.format(log=self.log))
+        replace_file(path, "".join(f"{name}={value}\n" for name, value in lines.items()))
+        replace_file(self.data_dir / "log4j2.properties", LOG_CONFIGURATION.format(log=self.log))
         return path
 
     def _wait_until_it_answers(self, deadline: float) -> None:

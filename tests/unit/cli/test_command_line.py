@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
 import subprocess
@@ -161,6 +162,24 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
     assert stderr == b""
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("arguments", ["--help", "--version", "completion bash"])
+def test_an_output_that_takes_nothing_more_is_one_line(arguments: str, unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [*KAFKA_DT, *arguments.split()]
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, b"Error: the output cannot be written: No space left on device\n")
+
+
+def test_a_character_that_the_output_does_not_have_is_escaped() -> None:
+    program = "from kafka_dt.cli import main; import click; main.get_command = lambda *_: click.Command('c', callback="
+    program += "lambda: click.echo('\\u0416')); main(['c'])"
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, timeout=60, check=True)
+    assert done.stdout == b"\\u0416\n"
+
+
 def test_an_error_of_the_system_is_one_line_that_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(main, ["zookeeper", "--port", "0", "--data-dir", str(tmp_path / "file" / "data")])
@@ -171,7 +190,8 @@ def test_an_error_of_the_system_is_one_line_that_names_the_file(tmp_path: Path) 
     ("error", "line"),
     [
         (FileNotFoundError(errno.ENOENT, "No such file or directory", b"/a/key"), "/a/key: No such file or directory"),
-        (OSError(errno.ENOSPC, "No space left on device"), "[Errno 28] No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device", "/a/key"), "/a/key: No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the output cannot be written: No space left on device"),
         (
             ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 2181)"),
             "[Errno 111] Connect call failed ('127.0.0.1', 2181)",
