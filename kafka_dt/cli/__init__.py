@@ -137,6 +137,10 @@ class LazyGroup(SuggestingGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
+        except click.Abort as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # at a question
+                raise Interrupted("interrupted") from None
+            raise
         except ImportError as error:
             # Spark's own error about pyarrow has no name; its module identifies it.
             if (error.name or type(error).__module__).partition(".")[0] not in _SPARK:
@@ -145,15 +149,18 @@ class LazyGroup(SuggestingGroup):
                 f"{ctx.invoked_subcommand} needs packages of an extra; {installed_by('spark')} ({error})"
             ) from error
         except OSError as error:
-            if _is_of_output(error):
-                raise  # to `main`, as the help's
-            if isinstance(error.filename, str | bytes):
-                raise click.ClickException(f"{click.format_filename(error.filename)}: {error.strerror}") from error
-            if error.errno in _OF_THE_SYSTEM or isinstance(error, gaierror):
-                raise click.ClickException(str(error)) from error
-            raise
+            if _is_of_output(error) or not (line := _of_the_system(error)):
+                raise  # the former to `main`, as the help's
+            raise click.ClickException(line) from error
         except _foreseen() as error:
             raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
+
+
+def _of_the_system(error: OSError) -> str:
+    """Say for people what the system refuses, so that they can put it right; empty if they cannot."""
+    if isinstance(error.filename, str | bytes):
+        return f"{click.format_filename(error.filename)}: {error.strerror}"
+    return str(error) if error.errno in _OF_THE_SYSTEM or isinstance(error, gaierror) else ""
 
 
 def _is_of_output(error: OSError) -> bool:

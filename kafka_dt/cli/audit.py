@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from kafka_dt.audit.verification import shows_strict_mode, verified
 from kafka_dt.cli import SuggestingGroup
-from kafka_dt.cli.options import example
+from kafka_dt.cli.options import EXISTING_FILE, example
 from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
 
@@ -54,7 +54,7 @@ def audit() -> None:
     "--public-key",
     "key_files",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="The public key (Ed25519, PEM) of kafka.dt.audit.log.signing.key. May be given several times, also for keys "
     "of before. Without it the command does not look at signatures.",

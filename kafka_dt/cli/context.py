@@ -14,10 +14,9 @@ import click
 
 from kafka_dt.cli import SuggestingGroup
 from kafka_dt.cli.contexts import Context, Contexts
-from kafka_dt.cli.options import example
+from kafka_dt.cli.options import EXISTING_FILE, bootstrap_server_option, example
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import console, table
-from kafka_dt.client import parse_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +30,10 @@ def context() -> None:
 @example("kafka-dt context add prod --bootstrap-server kafka1:9093 --command-config admin.properties")
 @context.command()
 @click.argument("name")
-@click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="The servers of the context.")
+@bootstrap_server_option("The servers of the context.")
 @click.option(
     "--command-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="Kafka client properties with the login. The context keeps the path; the secrets stay in the file.",
 )
@@ -42,11 +41,9 @@ def add(*, name: str, bootstrap_server: str | None, command_config: Path | None)
     """Add a context. The first one is the current one at once."""
     if bootstrap_server is None and command_config is None:
         raise click.UsageError("Missing option '--bootstrap-server' or '--command-config'.")
-    if bootstrap_server is not None:
-        parse_addresses(bootstrap_server)
     contexts = Contexts.load()
     if name in contexts.by_name:
-        raise click.ClickException(f"context {name!r} exists; kafka-dt context remove it first")
+        raise click.ClickException(f"context {name!r} exists; remove it first: kafka-dt context remove {name}")
     path = None if command_config is None else str(command_config.absolute())
     contexts.having(name, Context(bootstrap_server, path)).save()
     click.echo(f"added {printable(name)}")

@@ -21,10 +21,9 @@ import click
 from kafka_dt.bulk import NOT_READABLE, TokenFilter, ZnodeResult
 from kafka_dt.cli.bulk_run import BulkRun
 from kafka_dt.cli.node_options import now_ms
-from kafka_dt.cli.options import confirm, together
+from kafka_dt.cli.options import PrincipalType, confirm, together
 from kafka_dt.cli.output import counted, printable
 from kafka_dt.cli.tables import iso_utc
-from kafka_dt.tokens import InvalidPrincipal, Principal
 
 if TYPE_CHECKING:
     from kafka_dt.cli.output import Output
@@ -35,19 +34,6 @@ _PLAUSIBLE_MS: Final = 10**12
 _OWNERS_SHOWN: Final = 20
 _AGE: Final = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[dhm])")
 _UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000}
-
-
-class PrincipalType(click.ParamType[str]):
-    """A principal, as it stands in a token."""
-
-    name = "principal"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the principal as a text."""
-        try:
-            return str(Principal.parse(value))
-        except InvalidPrincipal:
-            self.fail(f"{value!r} has no type: write User:{value}", param, ctx)
 
 
 class InstantType(click.ParamType[int]):

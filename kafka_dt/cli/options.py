@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafka_dt.cli.contexts import chosen, named
-from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing
+from kafka_dt.client import ClientConfig, ClientConfigError, LoginMissing, parse_addresses
 from kafka_dt.client.session_client import SessionClient
 from kafka_dt.config.options.option import ConfigError, resolve_secret
 from kafka_dt.properties_file import MALFORMED, parse
+from kafka_dt.tokens import InvalidPrincipal, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -55,10 +56,68 @@ def together(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Cal
     return decorate
 
 
+class PrincipalType(click.ParamType[str]):
+    """A principal, as it stands in a token."""
+
+    name = "principal"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the principal as a text."""
+        try:
+            return str(Principal.parse(value))
+        except InvalidPrincipal:
+            self.fail(f"{value!r} has no type: write User:{value}", param, ctx)
+
+
+class _ExistingFile(click.Path[Path]):
+    """A file that is there; click says of one in a folder that the user may not enter that it does not exist."""
+
+    def __init__(self, *, allow_dash: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=False, allow_dash=allow_dash, path_type=Path)
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        try:
+            Path(value).stat()
+        except PermissionError as error:
+            self.fail(f"{click.format_filename(value)}: {error.strerror}", param, ctx)
+        except OSError:
+            pass  # click tells
+        return super().convert(value, param, ctx)
+
+
+EXISTING_FILE: Final = _ExistingFile()
+"""The type of an option for a file that has to be there."""
+
+
+def _each_has_a_value(
+    _context: click.Context, _parameter: click.Parameter, overrides: tuple[str, ...]
+) -> tuple[str, ...]:
+    for override in overrides:
+        key, equals, _ = override.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{key.strip()!r} is not of the form KEY=VALUE")
+    return overrides
+
+
+def _are_addresses(_context: click.Context, _parameter: click.Parameter, servers: str | None) -> str | None:
+    try:
+        if servers is not None:
+            parse_addresses(servers)
+    except ClientConfigError as error:
+        raise click.BadParameter(error.reason) from None
+    return servers
+
+
+def bootstrap_server_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--bootstrap-server`, whose help is `text`: the argument `bootstrap_server`."""
+    return click.option("--bootstrap-server", metavar="HOST:PORT[,...]", callback=_are_addresses, help=text)
+
+
 _override_option: Final = click.option(
     "--override",
     "overrides",
     multiple=True,
+    callback=_each_has_a_value,
     metavar="KEY=VALUE",
     help="A setting that replaces the one in the file; may be given several times.",
 )
@@ -68,7 +127,7 @@ def config_file_option(text: str, *, required: bool = False) -> Callable[[Callab
     """Add `--config`, whose help is `text`: the argument `config`."""
     return click.option(
         "--config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=EXISTING_FILE,
         metavar="FILE",
         required=required,
         help=text,
@@ -81,15 +140,13 @@ def settings_file_option(text: str, *, required: bool = False) -> Callable[[Call
 
 
 connection_options: Final = together(
-    click.option(
-        "--bootstrap-server",
-        metavar="HOST:PORT[,...]",
-        help="Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE; "
-        "without both options, those of the context]",
+    bootstrap_server_option(
+        "Servers to connect to; the command uses the first that answers. [default: bootstrap.servers in FILE; "
+        "without both options, those of the context]"
     ),
     click.option(
         "--command-config",
-        type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+        type=_ExistingFile(allow_dash=True),
         metavar="FILE",
         help="Kafka client properties (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.*).",
     ),

@@ -93,6 +93,8 @@ def create(
 
     The user can log in with SCRAM-SHA-256 and SCRAM-SHA-512, unless --mechanism chooses one.
     """
+    if not name.isascii():
+        raise click.UsageError(f"No client can log in as {name!r}: Kafka's SCRAM has names of ASCII only.")
     secret = _password(password)
     chosen = mechanisms or tuple(ScramMechanism)
 
@@ -217,4 +219,6 @@ def _password(given: str | None) -> str:
         raise click.UsageError("Missing option '--password' (file:F or env:N): there is no terminal to ask on.")
     if not password:
         raise click.UsageError("The password is empty.")
+    if "\n" in password:
+        raise click.UsageError("The password has more than one line.")
     return password

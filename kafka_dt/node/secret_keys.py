@@ -164,9 +164,11 @@ class NodeKeys:
                 self._problem = str(error)
                 _LOG.error("The secret keys stay as they are, the changed ones cannot be used: %s", error)
             return
-        self._problem = ""
+        repaired, self._problem = bool(self._problem), ""
         known = self._keyring.keys
         if read is None or not self._keyring.replace(read[0], read[1:]):
+            if repaired:
+                _LOG.info("The files of the secret keys can be used again; the keys are the same as before")
             return
         older = ", ".join(key.id for key in self._keyring.keys[1:]) or "none"
         _LOG.info("The secret keys have changed: %s is current; others: %s", self._keyring.current.id, older)

@@ -147,7 +147,9 @@ class NoChroot(ZooKeeperError):
     """The chroot of `zookeeper.connect` does not exist."""
 
     def __init__(self, chroot: str) -> None:
-        super().__init__(f"ZooKeeper has no {chroot}: see zookeeper.connect")
+        super().__init__(
+            f"ZooKeeper has no {chroot}, the chroot of zookeeper.connect; brokers and nodes make it when they start"
+        )
         self.chroot = chroot
 
 

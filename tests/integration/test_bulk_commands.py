@@ -24,6 +24,7 @@ from kafka_dt.cli import main
 from kafka_dt.client import DelegationToken, TokenClient
 from kafka_dt.jaas import PLAIN_LOGIN_MODULE, LoginModule
 from kafka_dt.tokens import Keyring, SecretKey, Token
+from kafka_dt.zookeeper.errors import NoChroot
 from kafka_dt.zookeeper.sealing.sealed import open_sealed
 from kafka_dt.zookeeper.znodes.kafka import TokenZnode
 from tests.integration.zookeeper_nodes import client_of, now_ms, settings
@@ -338,7 +339,7 @@ def test_a_slip_in_the_chroot_is_told_and_nothing_is_made(zookeeper_connect: str
 
     missing = ask(f"{zookeeper_connect}/wrong")
     assert (missing.exit_code, missing.stdout) == (1, "")
-    assert missing.stderr == f"Error: ZooKeeper has no /{chroot}/wrong: see zookeeper.connect\n"
+    assert missing.stderr == f"Error: {NoChroot(f'/{chroot}/wrong')}\n"
     other = ask(zookeeper_connect)
     assert other.exit_code == 0
     assert other.stderr == f"No token was ever made at {zookeeper_connect}: see zookeeper.connect\n"

@@ -22,7 +22,7 @@ from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.check.surroundings import SERVERS, surroundings
 from kafka_dt.cli.contexts import named
 from kafka_dt.cli.options import client_config, connection_options, example, settings_file_option
-from kafka_dt.cli.output import Output, counted, output_option, write_json
+from kafka_dt.cli.output import Output, counted, output_option, printable, write_json
 from kafka_dt.clock import now_ms
 from kafka_dt.config import every_error, from_properties, given_properties, unknown_keys
 from kafka_dt.log import set_up_logging
@@ -89,7 +89,7 @@ def check(
     else:
         for word, findings in (("refused", refused), ("warning", warnings)):
             for each in findings:
-                click.echo(f"{word}  {each.setting}: {each.problem}")
+                click.echo(f"{word}  {printable(each.setting)}: {printable(each.problem)}")
         if not refused:
             click.echo(f"ok       {_verdict(not_reached)} ({counted(len(warnings), 'warning')})")
     if refused:

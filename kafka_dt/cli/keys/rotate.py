@@ -25,7 +25,7 @@ from kafka_dt.cli import Interrupted
 from kafka_dt.cli.keys.files import KeyFiles, KeysError, Stage
 from kafka_dt.cli.keys.nodes import require_workers, see_to, wait_for_workers, workers_with_tokens
 from kafka_dt.cli.node_options import connected, settings_options, waiting_options
-from kafka_dt.cli.options import example
+from kafka_dt.cli.options import EXISTING_FILE, example
 from kafka_dt.cli.output import Output, counted, write_json
 from kafka_dt.cli.tables import messages
 from kafka_dt.config.secret_keys import split_keys
@@ -51,7 +51,7 @@ _GOES_ON: Final = "; it goes on where it stopped"
 @settings_options()
 @click.option(
     "--new-key-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="A file with the new key. [default: a random key]",
 )

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import click
 
-from kafka_dt.cli.options import read_properties, together
+from kafka_dt.cli.options import EXISTING_FILE, read_properties, together
 from kafka_dt.cli.output import counted
 from kafka_dt.pipeline.alerts import (
     KINDS,
@@ -143,7 +143,7 @@ _options: Final = together(
     ),
     click.option(
         "--alert-config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=EXISTING_FILE,
         metavar="FILE",
         help="Settings of the destinations, as properties; a value may be file:F or env:N.",
     ),

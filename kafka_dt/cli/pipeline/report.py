@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.filters import EPOCH, InstantType, PrincipalType
-from kafka_dt.cli.options import example
+from kafka_dt.cli.filters import EPOCH, InstantType
+from kafka_dt.cli.options import EXISTING_FILE, PrincipalType, example
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.cases import case_count, write_worst
@@ -115,14 +115,14 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
 )
 @click.option(
     "--networks",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="The company's networks, a line for each: CIDR, name, kind (cluster, vpn, office, nat, foreign). The zones of "
     "other addresses are learned from the table.",
 )
 @click.option(
     "--suppressions",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="Maintenance windows and accepted findings, as TOML: who, why, until when, and what each covers. The report "
     "lists what was suppressed; cases, --fail-on and alerts leave it out.",

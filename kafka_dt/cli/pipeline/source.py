@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import together
+from kafka_dt.cli.options import EXISTING_FILE, together
 from kafka_dt.pipeline.errors import NO_DIRECTORY, NoSource
 from kafka_dt.pipeline.local_paths import is_missing
 
@@ -128,7 +128,7 @@ _options: Final = together(
     click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Brokers of the topic."),
     click.option(
         "--command-config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=EXISTING_FILE,
         metavar="FILE",
         help="Kafka client properties for the login to these brokers, such as those of a delegation token. The command "
         "reads the file again when it changes.",

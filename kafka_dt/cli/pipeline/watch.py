@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafka_dt.cli import INTERRUPTED
-from kafka_dt.cli.options import client_config, example, together
+from kafka_dt.cli.options import EXISTING_FILE, client_config, example, together
 from kafka_dt.cli.output import Output, counted, output_option
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.cases import write_case
@@ -124,7 +124,7 @@ _response_options: Final = together(
     click.option("--dry-run", is_flag=True, help="Write down what --respond would do, and do nothing."),
     click.option(
         "--respond-config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=EXISTING_FILE,
         metavar="FILE",
         help="Kafka client properties of a user that may describe and expire all tokens, with bootstrap.servers.",
     ),
@@ -168,13 +168,13 @@ _response_options: Final = together(
 @click.option("--relearn", type=DURATION, default="1h", show_default=True, help="How often to learn what is usual.")
 @click.option(
     "--networks",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="The company's networks, as `pipeline report` takes them.",
 )
 @click.option(
     "--suppressions",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="Maintenance windows and accepted findings, as `pipeline report` takes them.",
 )

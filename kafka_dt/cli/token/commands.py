@@ -26,7 +26,7 @@ import click
 import javaproperties
 from rich.text import Text
 
-from kafka_dt.cli.options import ask, config_option, example, together
+from kafka_dt.cli.options import PrincipalType, ask, config_option, example, together
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.tables import iso_utc, messages
 from kafka_dt.cli.token.listed import ListedToken
@@ -94,11 +94,17 @@ _token_output: Final = output_option(*Output, help="The form of the result. Ever
     metavar="MS",
     help="The token's maximum lifetime, in milliseconds; 0 or less means the server's maximum.",
 )
-@click.option("--owner-principal", metavar="User:NAME", help="The owner of the token. [default: the user that logs in]")
+@click.option(
+    "--owner-principal",
+    type=PrincipalType(),
+    metavar="User:NAME",
+    help="The owner of the token. [default: the user that logs in]",
+)
 @click.option(
     "--renewer-principal",
     "renewers",
     multiple=True,
+    type=PrincipalType(),
     metavar="User:NAME",
     help="A principal that may also renew and expire the token; may be given several times.",
 )
@@ -184,6 +190,7 @@ def expire(
     "--owner-principal",
     "owners",
     multiple=True,
+    type=PrincipalType(),
     metavar="User:NAME",
     help="An owner whose tokens to print; may be given several times. [default: all tokens that you may see]",
 )

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka_dt.cli.filters import PrincipalType
-from kafka_dt.cli.options import example, settings_file_option
+from kafka_dt.cli.options import PrincipalType, example, settings_file_option
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of, upstream_settings_named
 from kafka_dt.config import TokenStore, UpstreamIdentity, gateway_settings, identity_mechanism

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_dt.cli.options import client_config, example, settings_file_option
+from kafka_dt.cli.options import EXISTING_FILE, client_config, example, settings_file_option
 from kafka_dt.cli.upstream.gateway import GATEWAY_FILE, gateway_of, upstream_settings_named
 from kafka_dt.client import RequestRefused
 from kafka_dt.config import ConfigError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @settings_file_option(GATEWAY_FILE)
 @click.option(
     "--command-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     metavar="FILE",
     help="Kafka client properties of a user who may create the topic. [default: the gateway's own user]",
 )

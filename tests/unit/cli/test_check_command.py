@@ -114,6 +114,12 @@ def test_a_zookeeper_that_is_not_reached_is_a_warning_and_no_promise_is_made(tmp
     assert (document["ok"], document["not_reached"]) == (True, ["zookeeper.connect"])
 
 
+def test_characters_that_could_steer_a_terminal_are_escaped(tmp_path: Path) -> None:
+    done = check(tmp_path, {**SAFE, "super.users": "\x1b[2Jalice", "kafka.dt.\x1b": "1"})
+    assert done.exit_code == 1
+    assert "\x1b" not in done.output
+
+
 def test_safe_settings_have_no_warning() -> None:
     assert warned({}) == []
 

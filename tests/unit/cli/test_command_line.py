@@ -60,6 +60,41 @@ def test_a_version_is_told() -> None:
     assert run("--version").stdout.startswith("kafka-dt, version ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("serve --override nonsense", "Invalid value for '--override': 'nonsense' is not of the form KEY=VALUE"),
+        ("check --config /dev/null --override =x", "Invalid value for '--override': '' is not of the form KEY=VALUE"),
+        (
+            "token list --bootstrap-server k1",
+            "Invalid value for '--bootstrap-server': 'k1' is not of the form host:port",
+        ),
+        ("context add k --bootstrap-server k1", "Invalid value for '--bootstrap-server': 'k1' is not of the form host"),
+        ("token create --owner-principal bob", "Invalid value for '--owner-principal': 'bob' has no type: write User:"),
+        (
+            "token create --renewer-principal b",
+            "Invalid value for '--renewer-principal': 'b' has no type: write User:b",
+        ),
+        ("token describe --owner-principal b", "Invalid value for '--owner-principal': 'b' has no type: write User:b"),
+    ],
+)
+def test_wrong_usage_names_the_option_and_exits_with_2(arguments: str, line: str) -> None:
+    result = CliRunner().invoke(main, arguments.split())
+    assert (result.exit_code, result.stderr.splitlines()[-1][: len(line) + 7]) == (2, f"Error: {line}")
+
+
+def test_a_file_in_a_folder_that_the_user_may_not_enter_is_not_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(path: Path) -> None:  # root, which tests may run as, may enter every folder
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    result = CliRunner().invoke(main, ["serve", "--config", "/secret/server.properties"])
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].endswith("'--config': /secret/server.properties: Permission denied")
+
+
 def test_an_unknown_command_exits_with_2() -> None:
     result = run("tokens")
     assert result.returncode == 2
@@ -126,6 +161,34 @@ def test_ctrl_c_in_a_rotation_of_keys_says_how_it_goes_on_and_has_the_status_of_
     status, stdout, stderr = interrupted(silent, ["keys", "rotate", "--config", str(settings)])
     assert (status, stdout) == (130, "")
     assert stderr == "Error: interrupted; a rotation that has begun goes on when the command is run again\n"
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+@pytest.mark.parametrize(
+    ("arguments", "question"),
+    [(("accept-restore",), b"Go on?"), (("user", "create", "alice"), b"Password")],
+    ids=["yes or no", "password"],
+)
+def test_ctrl_c_at_a_question_has_the_status_of_ctrl_c(
+    tmp_path: Path, arguments: tuple[str, ...], question: bytes
+) -> None:
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"zookeeper.connect=127.0.0.1:1\ndelegation.token.secret.key={'k' * 32}\n")
+    terminal, stdin = os.openpty()
+    command = [*KAFKA_DT, *arguments, "--config", str(settings)]
+    with subprocess.Popen(
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, bufsize=0
+    ) as process:
+        assert process.stderr is not None
+        asked = b""
+        while question not in asked and (piece := process.stderr.read(4096)):
+            asked += piece
+        assert question in asked
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read().endswith(b"Error: interrupted\n")
+    os.close(terminal)
+    os.close(stdin)
+    assert process.returncode == 130
 
 
 def interrupted(silent: socket.socket, arguments: Sequence[str]) -> tuple[int, str, str]:

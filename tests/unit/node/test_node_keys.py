@@ -98,3 +98,14 @@ async def test_a_file_that_cannot_be_used_is_one_line_until_it_changes(
     await worker.keys.refresh()
     assert worker.changes == [(NEW,)]
     assert not any(secret in text for text in caplog.messages for secret in ("n" * 40, "o" * 40))
+
+
+async def test_a_file_that_is_put_right_with_the_same_key_is_told(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = worker.current.read_text()
+    for content in ("", before, before):
+        worker.current.write_text(content)
+        await worker.keys.refresh()
+    _, repaired = caplog.messages
+    assert repaired == "The files of the secret keys can be used again; the keys are the same as before"
