@@ -15,9 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
+from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.trips import without_trips
 from kafka_dt.pipeline.report.strangers import CLIENT
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +59,7 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     came = first_arrivals(seen.network_arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
+    came = _without_roamers(seen.work("came", came.join(seen.workdays, "who", "left")), thresholds)
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
         F.col("others_before") + F.col("others_along"),
@@ -67,6 +70,15 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     )
     strange = came.select("who", "wide", "since", counts.alias("counts"))
     return _clients(seen, without_trips(seen, strange), "wide", AWAY)
+
+
+def _without_roamers(came: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Leave out people who come by day, if many do within a month."""
+    around = int(AROUND.total_seconds())
+    month = Window.orderBy(F.unix_seconds("since")).rangeBetween(-around, around)
+    rows = came.withColumn("in_day", F.coalesce(is_in_day(F.col("since")), F.lit(False)))
+    rows = rows.withColumn("roamers", F.count(F.when(F.col("in_day"), 1)).over(month))
+    return rows.where(~F.col("in_day") | (F.col("roamers") < thresholds.login_roamers))
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:

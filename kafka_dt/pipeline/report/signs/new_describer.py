@@ -6,6 +6,9 @@ all the time, and so do operators and those who renew tokens. The rule looks at 
 principal owns or asked for are a finding. Tokens that ended in the day before count as its own, too, because a node
 describes them until it removes them. A few more may be its own, made at a broker that writes no audit events.
 
+People look at their tokens, and at those of their teams. So an answer is quiet if `describers` others began to get as
+many tokens or more within `habits.AROUND` before and after that, on as many days. Few get all that there are.
+
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
 worse. Who gives itself the right to describe and then describes is no administrator.
@@ -43,6 +46,7 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
     with_most,
 )
+from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.lives import known_end
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -67,6 +71,8 @@ class DescriberThresholds:
     """Programs that describe do it at their start, or every day."""
     describe_others: int = threshold(3, "Tokens of others in an answer, at least")
     """An ACL gives all tokens, or all of an owner; few owners have one or two."""
+    describers: int = threshold(3, "Others that begin to describe as many tokens in the month around, on as many days")
+    """People look at their tokens, and at those of their team. A thief gets all that there are."""
     administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
     """A thief describes at once what it has made itself allowed to."""
 
@@ -92,7 +98,21 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         .agg(*_told(), F.max("own").alias("own"))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
-    return _findings(answers.unionByName(changed, allowMissingColumns=True))
+    rare = _without_habit(seen.work("answers", answers), thresholds)
+    return _findings(rare.unionByName(changed, allowMissingColumns=True))
+
+
+def _without_habit(answers: DataFrame, thresholds: DescriberThresholds) -> DataFrame:
+    """Leave out answers where `describers` others began to get as many tokens around that time, on as many days."""
+    other = answers.select(
+        F.col("principal").alias("other"), F.col("since").alias("other_since"), F.col("described").alias("other_got")
+    )
+    apart = F.abs(F.unix_seconds("other_since") - F.unix_seconds("since"))
+    alike = (F.col("other") != F.col("principal")) & (F.col("other_got") >= F.col("described"))
+    days = F.count_distinct(F.to_date("other_since")).alias("days")
+    near = answers.join(other, alike & (apart <= int(AROUND.total_seconds()))).groupBy("principal").agg(days)
+    habit = near.where(F.col("days") >= thresholds.describers)
+    return answers.join(habit, "principal", "left_anti")
 
 
 def answers_of_others(answers: DataFrame, lives: DataFrame, thresholds: DescriberThresholds) -> DataFrame:

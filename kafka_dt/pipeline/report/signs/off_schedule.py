@@ -22,7 +22,8 @@ requester made later. And they come with the library, the kind of client id and 
 tokens were used for `usual_client` before. From such a client, with such a token, these are quiet:
 
 - outside the hours: one login, by a machine that works at the job's hours too. Where less than `machines_stay` of the
-  machines come again on another day, as in pods, any machine will do.
+  machines come again on another day, as in pods, any machine will do; so will a machine of the cluster, on which jobs
+  of `node_owners` owners run with the same library, on as many days.
 - after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
   `pause_hour_days` days before.
 
@@ -83,6 +84,8 @@ class ScheduleThresholds:
     """On the first day it may be a thief's."""
     machines_stay: float = threshold(0.75, "Share of the machines of a job that come again on another day")
     """Of a job on fixed machines nearly all do, of a job in pods few."""
+    node_owners: int = threshold(5, "Owners whose jobs run on a machine of a cluster, on as many days")
+    """A host on which people work has fewer."""
     pause: timedelta = threshold(timedelta(hours=4), "Pause of a token whose siblings make none")
     """A run that failed is tried again within a few hours."""
     sibling_pause: timedelta = threshold(timedelta(hours=1), "... but this, at most")
@@ -121,10 +124,11 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     odd = odd.join(_long_runs(odd, uses, thresholds), "token_id", "left_anti")
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
     once = F.sum("logins").over(Window.partitionBy("who", "address", "token_id")) == 1
-    at_work = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
-    return _with_machines(odd.where(is_old).withColumn("once", once), uses).where(
-        ~(F.col("as_ever") & F.col("once") & at_work)
-    )
+    odd = seen.work("old", odd.where(is_old).withColumn("once", once))
+    odd = odd.join(_nodes(by_token, odd, thresholds), ["address", "software"], "left").fillna(False, ["node"])
+    of_job = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
+    at_work = of_job | F.col("node")
+    return _with_machines(odd, uses).where(~(F.col("as_ever") & F.col("once") & at_work))
 
 
 def _long_runs(odd: DataFrame, uses: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
@@ -160,6 +164,16 @@ def _with_machines(odd: DataFrame, uses: DataFrame) -> DataFrame:
     works = machines.select("who", "address", F.lit(True).alias("works"))
     rows = odd.join(stay, "who", "left").join(works, ["who", "address"], "left")
     return rows.fillna(False, ["works"])
+
+
+def _nodes(by_token: DataFrame, odd: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the machines of a cluster (`address`), on which jobs of several owners run on several days (`node`)."""
+    there = by_token.join(odd.select("address", "software").distinct(), ["address", "software"], "left_semi")
+    nodes = there.groupBy("address", "software").agg(
+        F.count_distinct("who").alias("owners"), F.count_distinct(F.to_date("first_seen")).alias("days")
+    )
+    node = F.least("owners", "days") >= thresholds.node_owners
+    return nodes.where(node).select("address", "software", F.lit(True).alias("node"))
 
 
 def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:

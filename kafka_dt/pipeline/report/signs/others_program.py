@@ -3,7 +3,8 @@
 The id of a client often names its program. The rule looks at a kind of client id, with its library, that is new to an
 owner after `program_history`, although one or two others (`program_owners`) used it for as long, and `program_logins`
 times or more. The program of one owner then has the token of another. A kind of client id that the owner had with
-another library is its own: the program is written anew, or begins to name its library.
+another library is its own: the program is written anew, or begins to name its library. So is one that is used with
+`program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays.
 
 Ids that a library gives by itself say nothing: `rdkafka`, `consumer-1`, `adminclient-1`. There a program is known by
 its place and its release: a zone, a version of a library, and a kind of client id that one or two others had together.
@@ -13,8 +14,8 @@ day, or if the owner came late to another zone with a token before, as people do
 The severity is high if the library is new to the owner as well. Two teams that share a program, or a program that is
 configured with the wrong token, look the same.
 
-Not seen: a thief whose client has the name of the owner's program or one of its own; and one without a name, in a zone
-or with a release of the owner.
+Not seen: a thief whose client has the name of the owner's program or one of its own; one without a name, in a zone or
+with a release of the owner; and one that gets token after token.
 """
 
 # The work is on one row for each principal and program.
@@ -54,6 +55,8 @@ class ProgramThresholds:
     """A program of more owners is a common tool."""
     program_logins: int = threshold(10, "Their logins with it, at least")
     """Fewer are an experiment."""
+    program_tokens: int = threshold(3, "Tokens of the owner with which a named program becomes its own")
+    """A thief has one, or two."""
     program_moves: int = threshold(3, "Owners that came to a zone on the same day move their programs together")
     """A cluster that moves or fails over takes several owners along."""
 
@@ -67,7 +70,7 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     found = seen.work("programs", new.join(libraries, ["who", "software"]).withColumn("new_library", is_new))
     uses = seen.usage.where(F.col("token_id").isNotNull()).join(found, ["who", "software", "client"])
     is_placed = (F.col("zone") == F.col("place")) & (F.col("software_version") == F.col("release"))
-    return _findings(uses.where(F.col("place").isNull() | is_placed))
+    return _findings(uses.where(F.col("place").isNull() | is_placed), thresholds)
 
 
 def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
@@ -129,7 +132,7 @@ def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThres
     )
 
 
-def _findings(uses: DataFrame) -> DataFrame:
+def _findings(uses: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     rows = uses.groupBy(F.col("who").alias("owner"), "software", "client", "place", "release").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
@@ -143,7 +146,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
     )
     return finding_rows(
-        rows,
+        rows.where(F.col("place").isNotNull() | (F.col("tokens") < thresholds.program_tokens)),
         subject="token_id",
         severity=high_if(F.col("new_library")),
         evidence=[

@@ -1,16 +1,18 @@
 """A token is used with a library that is rare for its owner, while the usual one goes on.
 
-An owner's programs are written with one library or two. Another one that comes after `library_history` and ends before
-the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
+An owner's programs are written with one library or two. Another one that comes after `library_history` and ends
+before the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
 `brief_share`, if it comes from one machine and for no longer than `brief`. A client that does not name its library
-(`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client may
-not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
-`usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
-token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of client
-id of the usual library. So are people who come to a network as a group, each with a notebook. The rule also looks at
-later logins: whether the usual library goes on.
+(`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client
+may not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more
+than `usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run
+has a token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of
+client id of the usual library. So are people who come to a network as a group, each with a notebook, and people in a
+workshop, who try libraries on one day, each on a machine of their own. What many of the company do is quiet, too, and
+an owner that tries its own token (`habits`). The rule also looks at later logins: whether the usual library goes on.
 
-The severity is high when the library comes only from zones in which the owner's usual library never was.
+The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
+others had just logged in at the address as themselves. The finding names these.
 
 An engineer who tries a token by hand looks like a thief.
 
@@ -30,6 +32,14 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.habits import (
+    colleagues,
+    with_colleagues,
+    without_hub_habits,
+    without_own_logins,
+    without_shared_tools,
+    without_workshops,
+)
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -99,8 +109,11 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         there = F.coalesce(F.col("since") <= F.col("first_seen"), F.lit(False))
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
     people = in_groups(seen.arrivals)
-    alone = uses.join(people, ["who", "zone"], "left_anti")
-    return _findings(_without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds))
+    strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
+    unusual = without_shared_tools(without_hub_habits(strange, seen.usage), seen.usage)
+    alone = without_workshops(seen.work("unusual", without_own_logins(unusual, seen.usage)), seen.usage)
+    odd = _without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds)
+    return _findings(with_colleagues(seen.work("odd", odd), seen.usage))
 
 
 def _without_variants(
@@ -125,6 +138,7 @@ def _findings(uses: DataFrame) -> DataFrame:
         with_most("token_id", "logins").alias("token_id"),
         with_most("address", "logins", "token_id").alias("address"),
         F.count_distinct("token_id").alias("tokens"),
+        colleagues(),
         F.max("usual_zone").alias("there"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("client"), 1, SHOWN).alias("clients"),
@@ -132,12 +146,13 @@ def _findings(uses: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(~F.col("there")),
+        severity=high_if(~F.col("there") & F.col("colleagues").isNull()),
         evidence=[
             ("unusual library", F.col("software")),
             ("logins with it", F.col("events")),
             ("tokens", F.col("tokens")),
             ("from addresses", some(F.col("addresses"))),
+            ("logged in there as themselves", some(F.col("colleagues"))),
             ("as clients", some(F.col("clients"))),
             ("the usual library", F.col("usual")),
             ("logins with that", F.col("usual_logins")),

@@ -22,11 +22,18 @@ It takes `neighbours` to know a zone. These visits are quiet:
   people whose notebooks run beside jobs have a laptop as well. In a zone where owners stay, such a visit is quiet only
   on a host that several principals share (`hosts.with_shared`).
 
-The severity is high if the library or the kind of client id is new to the owner as well.
+- It is what many of the company do (`habits`): tokens of a hub or a scheduler are used there with this library, or a
+  tool at that address logs in with the tokens of several principals.
+- The owner has just logged in at the address without a token, with a library that it had: it tries its token itself.
+- The owner works by day, and comes by day with its usual client, as do `roamers` people in all within `habits.AROUND`
+  before and after that, each to such a place: they work at home, or at a customer's, for a day.
+
+The severity is high if the library or the kind of client id is new to the owner as well, but medium if others had just
+logged in at the address as themselves. The finding names these.
 
 Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a
 fail-over or takes the place of the owner while its home is down, one with many machines and the owner's library, and
-one that uses the token of a person by day.
+one that uses the token of a person by day, with the usual client.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -42,6 +49,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.habits import (
+    AROUND,
+    colleagues,
+    with_colleagues,
+    without_hub_habits,
+    without_own_logins,
+    without_shared_tools,
+)
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -68,6 +83,8 @@ class ZoneThresholds:
     """In an office more than half of the people commute; in a cluster one in twenty owners."""
     neighbours: int = threshold(5, "Owners that are at home in a zone that is known")
     """Fewer show no habit."""
+    roamers: int = threshold(4, "People who are elsewhere by day, with their usual client")
+    """They work at home, or at a customer's, now and then."""
     visitors: int = threshold(2, "Neighbours in the same zone within a day that explain a visit")
     """A cluster that moves or fails over takes several owners along."""
 
@@ -97,8 +114,11 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    there = with_shared(_with_uses(alone, uses), seen.usage, "address")
-    return _findings(there.join(_by_day(alone, seen), ["who", "zone"]))
+    by_alone = seen.work("by_alone", _with_uses(alone, uses).drop("wide"))
+    rare = without_shared_tools(without_hub_habits(by_alone, seen.usage), seen.usage)
+    rare = with_colleagues(seen.work("rare", without_own_logins(rare, seen.usage)), seen.usage)
+    there = with_shared(rare, seen.usage, "address")
+    return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 
 def _visits(clients: DataFrame, homes: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
@@ -175,40 +195,48 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
 
 
 def _by_day(visits: DataFrame, seen: Observed) -> DataFrame:
-    """Tell of each visit whether a person makes it by day, where others were before (`by_day`).
+    """Tell of each visit whether a person makes it by day (`in_day`), and who was there before (`others_before`).
 
     Others were before if they came to the large network: on each floor of an office others work.
     """
     there = seen.network_arrivals.select("who", "wide", "others_before")
-    by_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since")) & (F.col("others_before") > 0)
+    in_day = F.col("day_begins").isNotNull() & is_in_day(F.col("since"))
     return (
         visits.select("who", "zone", "wide", "since")
         .join(seen.workdays, "who", "left")
         .join(there, ["who", "wide"])
-        .select("who", "zone", F.coalesce(by_day, F.lit(False)).alias("by_day"))
+        .select("who", "zone", "others_before", F.coalesce(in_day, F.lit(False)).alias("in_day"))
     )
 
 
-def _findings(uses: DataFrame) -> DataFrame:
+def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
+    by_day = F.col("in_day") & (F.col("others_before") > 0)
     rows = uses.groupBy(F.col("who").alias("owner"), "zone", "home", "case", "owners", "commuters", "along").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
         with_most("token_id", "logins").alias("token_id"),
         with_most("address", "logins", "token_id").alias("address"),
         F.max("new_client").alias("new_client"),
-        F.bool_and(F.col("by_day") & (~F.coalesce("stays", F.lit(False)) | F.col("on_shared"))).alias("by_day"),
+        F.max("in_day").alias("in_day"),
+        colleagues(),
+        F.bool_and(by_day & (~F.coalesce("stays", F.lit(False)) | F.col("on_shared"))).alias("by_day"),
         F.max("owner_logins").alias("owner_logins"),
         F.max("owner_since").alias("owner_since"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
     )
+    roams = F.col("in_day") & ~F.col("new_client")
+    around = int(AROUND.total_seconds())
+    month = Window.orderBy(F.unix_seconds("first_seen")).rangeBetween(-around, around)
+    roamers = F.size(F.collect_set(F.when(roams, F.col("owner"))).over(month))
+    rows = rows.withColumn("by_day", F.col("by_day") | (F.col("in_day") & (roamers >= thresholds.roamers)))
     counted = F.format_string(
         "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"
     )
     return finding_rows(
         rows.where(F.col("new_client") | ~F.col("by_day")),
         subject="token_id",
-        severity=high_if(F.col("new_client")),
+        severity=high_if(F.col("new_client") & F.col("colleagues").isNull()),
         evidence=[
             ("what is unusual", F.col("case")),
             ("zone", F.col("zone")),
@@ -216,6 +244,7 @@ def _findings(uses: DataFrame) -> DataFrame:
             ("logins of the owner", F.col("owner_logins")),
             ("counted", counted),
             ("from addresses", some(F.col("addresses"))),
+            ("logged in there as themselves", some(F.col("colleagues"))),
             ("with libraries", some(F.col("clients"))),
             ("the client is new to the owner", F.when(F.col("new_client"), F.lit("yes"))),
             ("the owner is known since", as_text(F.col("owner_since"))),

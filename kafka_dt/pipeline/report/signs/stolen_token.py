@@ -44,15 +44,22 @@ person was: colleagues work with a laptop in the office or on the VPN, too. The 
 on a host that several principals share (`hosts.with_shared`). If the client is the token's usual one, the others may
 have come from anywhere.
 
+What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
+used in a zone with a library as those of other owners were before, and a tool at one address that logs in with the
+tokens of several principals. So is an owner that has just logged in at the address without a token, with a library that
+it had: it tries its token itself. And so is another client on a day on which people try libraries together.
+
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
-client, in a foreign network, and where several cases hold.
+client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
+themselves. The finding names these: an engineer on call may have tried the token, or taken it.
 
 Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
-translation; one with a person's token and program by day on a shared host; one that takes over a token that is not used
-any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner while its home
-is down; one that needs no login, because it has a connection that is open already. An owner that moves alone and
-changes its program looks like a theft once. An owner with one token has little history, and a token with fewer logins
-than `history_logins` has none.
+translation; one with a person's token and program by day on a shared host; one that takes over a token that is not
+used any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner while
+its home is down; one that needs no login, because it has a connection that is open already. Of a thief with the
+tokens of many people of a hub only the first few are reported. An owner that moves alone and changes its program
+looks like a theft once. An owner with one token has little history, and a token with fewer logins than
+`history_logins` has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
@@ -73,14 +80,22 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
-    nth,
     some,
+)
+from kafka_dt.pipeline.report.habits import (
+    colleagues,
+    with_colleagues,
+    without_hub_habits,
+    without_own_logins,
+    without_shared_tools,
+    without_workshops,
 )
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.signs.token_histories import (
+    ANOTHER_CLIENT,
     ELSEWHERE,
     ELSEWHERE_CHANGED,
     FOREIGN,
@@ -141,13 +156,14 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     unlike = _unlike_siblings(seen, thresholds)
     first = F.when(case == ALONE, 0).when(case == ANEW, 2).when(case == UNLIKE, 3).otherwise(1)
     counted = [*columns, "requester", "counts"]
-    told = _not_of_hubs(strange.select(*counted).unionByName(unlike.select(*counted)), seen.usage, thresholds)
-    cases = judged.select(*columns).unionByName(told.drop("requester"), allowMissingColumns=True)
+    told = strange.select(*counted).unionByName(unlike.select(*counted))
+    every = judged.select(*columns, "requester").unionByName(told, allowMissingColumns=True)
+    cases = _without_habits(seen.work("every", every), seen.usage).drop("requester")
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     strange_cases = seen.work("cases", _not_deployed(cases, seen))
     ranked = _not_as_neighbours(strange_cases, seen, thresholds).withColumn("rank", F.rank().over(of_use))
     unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
-    odd = seen.work("odd", _not_on_detours(unusual, seen))
+    odd = seen.work("odd", with_colleagues(seen.work("alone", _not_on_detours(unusual, seen)), seen.usage))
     return _findings(odd, _habits(seen.usage, odd))
 
 
@@ -200,14 +216,14 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
 
 
-def _not_of_hubs(uses: DataFrame, usage: DataFrame, thresholds: StolenTokenThresholds) -> DataFrame:
-    """Leave out uses where the tokens of `move_together` owners by the same requester are used with this library."""
-    by_others = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
-    owners = by_others.groupBy("requester", "zone", "software", "who").agg(F.min("first_seen").alias("began"))
-    settled_since = nth("began", thresholds.move_together).alias("settled_since")
-    hubs = owners.groupBy("requester", "zone", "software").agg(settled_since)
-    settled = F.coalesce(F.col("settled_since") < F.col("first_seen"), F.lit(False))
-    return uses.join(hubs, ["requester", "zone", "software"], "left").where(~settled).drop("settled_since")
+def _without_habits(cases: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out what many do, and what the owner tries itself, unless the network is foreign."""
+    columns = cases.columns
+    foreign, in_place = F.col("case") == FOREIGN, F.col("case") == ANOTHER_CLIENT
+    elsewhere = without_shared_tools(without_hub_habits(cases.where(~foreign & ~in_place), usage), usage)
+    there = without_workshops(cases.where(in_place), usage)
+    judged = elsewhere.select(columns).unionByName(there.select(columns))
+    return cases.where(foreign).unionByName(without_own_logins(judged, usage).select(columns))
 
 
 def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
@@ -277,6 +293,7 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
             *first_and_last(),
             F.sum("logins").alias("events"),
             distinct("case").alias("cases"),
+            colleagues(),
             some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
             some(distinct(F.when(shown, F.col("zone")))).alias("zones"),
             F.min("counts").alias("counts"),
@@ -288,11 +305,12 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(sure),
+        severity=high_if(sure & F.col("colleagues").isNull()),
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
             ("unusual addresses", F.col("addresses")),
             ("in zones", F.col("zones")),
+            ("logged in there as themselves", some(F.col("colleagues"))),
             ("counted", F.col("counts")),
             ("unusual clients", F.col("clients")),
             ("usual zones", F.col("usual_zones")),

@@ -8,7 +8,8 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
 - *away from its networks*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
   comes to another one in which no other principal was, while its work goes on. A program, which works at every hour of
   the day, may have been in `login_networks` before; a person travels. A client that is like the usual one is no excuse:
-  who has the password may know the program, too.
+  who has the password may know the program, too. One who works by day and comes by day is quiet if `login_roamers` such
+  principals in all come to such networks within `habits.AROUND` before and after: they work at home for a day.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
@@ -77,6 +78,8 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
+    login_roamers: int = threshold(4, "Principals that work away from their networks by day, in a month")
+    """People work at home, or at a customer's, now and then."""
     login_networks: int = threshold(3, "Networks of a program that does not travel, at most")
     """Two regions, and a network for tests."""
     login_granted: timedelta = threshold(timedelta(days=1), "Time from all rights to the first login of a new user")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
     from kafka_dt.pipeline.report.signs.stolen_token import StolenTokenThresholds
 
+ANOTHER_CLIENT: Final = "another client"
 FOREIGN: Final = "in a foreign network"
 ELSEWHERE: Final = "elsewhere"
 ELSEWHERE_CHANGED: Final = "elsewhere, with another client"
@@ -74,7 +75,7 @@ def _case(thresholds: StolenTokenThresholds) -> Column:
         F.when(_new_to_owner("zone") & (F.col("zone_kind") == ZoneKind.FOREIGN.value), F.lit(FOREIGN))
         .when(elsewhere & (software_new | client_new), F.lit(ELSEWHERE_CHANGED))
         .when(elsewhere & ~roams, F.lit(ELSEWHERE))
-        .when(another_client, F.lit("another client"))
+        .when(another_client, F.lit(ANOTHER_CLIENT))
         .when(moved_and_changed, F.lit("moved and changed"))
         .when(strange_there | strange_program, F.lit("strange to its owner"))
     )

@@ -1,0 +1,182 @@
+"""What many of a company do, and who was at a place: why a use that looks strange is none.
+
+    uses = without_hub_habits(uses, usage)
+    uses = without_shared_tools(uses, usage)
+    uses = without_workshops(uses, usage)
+    uses = without_own_logins(uses, usage)
+    uses = with_colleagues(uses, usage)         # with `colleagues`
+
+*The tokens of a hub.* A hub of notebooks, a scheduler or an operator of Kubernetes creates tokens for many. Where
+`_BEFORE` of these owners came to a zone with a library, the tokens of the others may be used so, too: people start a
+job in the cluster from a notebook, each of them on another day. `_ALWAYS` owners on as many days and machines show the
+habit from the first one on.
+
+*A shared tool.* The tokens of `_BEFORE` principals were used by a client at one address, the first of them some days
+(`_TOOL_FOR`) ago: a web page for topics logs in with the tokens of the people who look at it.
+
+*A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
+machine of their own.
+
+*Its own login.* The owner has just logged in at this address without a token, and with a library that it had on an
+earlier day: it tries its token itself. A thief that has the owner's password, too, is a matter of `strange_login`.
+
+*Colleagues.* Others had just logged in there in the same way: an engineer on call tries the token of a job that fails.
+An engineer may also have taken it, so these are named and not left out.
+
+Limits: of a thief with the tokens of many owners of one hub the rules report the first few uses, or none if it comes
+from many machines over many days.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import distinct, nth
+from kafka_dt.pipeline.report.lives import own_addresses
+from kafka_dt.pipeline.report.peers import PEOPLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+AROUND: Final = timedelta(days=15)
+"""How far before and after others show what is usual in the company: a month in all."""
+_BEFORE: Final = 3
+"""A thief has the token of one owner, or of two."""
+_ALWAYS: Final = 6
+"""More owners, days and machines than a thief has."""
+_TOOL_FOR: Final = timedelta(days=3)
+"""A thief uses what it has got within a day or two."""
+_AT_HAND: Final = timedelta(hours=1)
+"""How long after its own login a principal is still there."""
+_OWN: Final = ("own_since", "own_came", "own_until")
+
+
+def without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses of tokens that their hub's tokens are known for.
+
+    Args:
+        uses: has `requester`, `zone`, `software` and `first_seen`.
+        usage: where tokens were used, as `lives.logins_by_place` makes it, with zones.
+    """
+    of_hubs = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
+    of_hubs = of_hubs.join(uses.select("requester").distinct(), "requester", "left_semi")
+    habit = ["requester", "zone", "software"]
+    owners = of_hubs.groupBy(*habit, "who").agg(F.min("first_seen").alias("began"))
+    since = owners.groupBy(*habit).agg(nth("began", _BEFORE).alias("third_since"), F.min("began").alias("first_since"))
+    counts = of_hubs.groupBy(*habit).agg(
+        F.count_distinct("who").alias("owners"),
+        F.count_distinct(F.to_date("first_seen")).alias("days"),
+        F.count_distinct("address").alias("machines"),
+    )
+    always = F.least("owners", "days", "machines") >= _ALWAYS
+    habits = since.join(counts, habit).select(
+        *habit, F.when(always, F.lit(True)).otherwise(F.lit(False)).alias("always"), "third_since"
+    )
+    is_habit = F.col("always") | (F.col("third_since") < F.col("first_seen"))
+    rows = uses.join(habits, habit, "left").where(~F.coalesce(is_habit, F.lit(False)))
+    return rows.drop("always", "third_since")
+
+
+def without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses with a tool that several principals used at this address before.
+
+    Args:
+        uses: has `address`, `software`, `client` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it.
+    """
+    tool = ["address", "software", "client"]
+    by_token = usage.where(F.col("token_id").isNotNull())
+    there = by_token.join(uses.select("address").distinct(), "address", "left_semi")
+    users = there.groupBy(*tool, "who").agg(F.min("first_seen").alias("began"))
+    tools = users.groupBy(*tool).agg(
+        F.greatest(nth("began", _BEFORE), F.min("began") + F.lit(_TOOL_FOR)).alias("tool_since")
+    )
+    tools = tools.where(F.col("tool_since").isNotNull())
+    is_tool = F.coalesce(F.col("tool_since") < F.col("first_seen"), F.lit(False))
+    return uses.join(tools, tool, "left").where(~is_tool).drop("tool_since")
+
+
+def without_workshops(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses on a day on which people try libraries in a network, each on a machine of their own.
+
+    Args:
+        uses: has `wide` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+    """
+    days = uses.select("wide", F.to_date("first_seen").alias("day")).distinct()
+    began = usage.groupBy("who", "software").agg(F.min("first_seen").alias("since"))
+    new = usage.join(began, ["who", "software"]).where(F.to_date("first_seen") == F.to_date("since"))
+    there = new.withColumn("day", F.to_date("since")).join(days, ["wide", "day"], "left_semi")
+    own = there.join(own_addresses(usage.join(there.select("address").distinct(), "address", "left_semi")), "address")
+    people = own.where("own_address").groupBy("wide", "day").agg(F.count_distinct("who").alias("people"))
+    workshops = people.where(F.col("people") >= PEOPLE).drop("people")
+    return uses.withColumn("day", F.to_date("first_seen")).join(workshops, ["wide", "day"], "left_anti").drop("day")
+
+
+def without_own_logins(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses at an address where the owner has just logged in without a token, with a library that it had.
+
+    Args:
+        uses: has `who`, `address` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it.
+    """
+    own = _own_logins(usage, uses.select("who", "address").distinct())
+    at_hand = (
+        uses.select("who", "address", "first_seen")
+        .distinct()
+        .join(own.select("who", "address", *_OWN), ["who", "address"])
+        .where(_is_at_hand())
+        .select("who", "address", "first_seen")
+        .distinct()
+    )
+    return uses.join(at_hand, ["who", "address", "first_seen"], "left_anti")
+
+
+def with_colleagues(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Add which others had just logged in without a token at the address of a use, as they do (`colleagues`).
+
+    Args:
+        uses: has `who`, `address` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it.
+    """
+    own = _own_logins(usage, uses.select("address").distinct())
+    others = own.withColumnRenamed("who", "colleague").select("colleague", "address", *_OWN)
+    there = (
+        uses.select("who", "address", "first_seen")
+        .distinct()
+        .join(others, "address")
+        .where((F.col("colleague") != F.col("who")) & _is_at_hand())
+        .groupBy("who", "address", "first_seen")
+        .agg(distinct("colleague").alias("colleagues"))
+    )
+    return uses.join(there, ["who", "address", "first_seen"], "left")
+
+
+def colleagues() -> Column:
+    """Aggregate the column of `with_colleagues`; null if there were none."""
+    names = F.array_distinct(F.flatten(F.collect_list("colleagues")))
+    return F.when(F.size(names) > 0, F.array_sort(names)).alias("colleagues")
+
+
+def _own_logins(usage: DataFrame, places: DataFrame) -> DataFrame:
+    """Tell when principals logged in without a token at some places, and since when they have that library."""
+    own = usage.where(F.col("token_id").isNull())
+    there = (
+        own.join(places, places.columns, "left_semi")
+        .groupBy("who", "software", "address")
+        .agg(F.min("first_seen").alias("own_came"), F.max("last_seen").alias("own_until"))
+    )
+    theirs = own.join(there.select("who").distinct(), "who", "left_semi")
+    since = theirs.groupBy("who", "software").agg(F.min("first_seen").alias("own_since"))
+    return there.join(since, ["who", "software"])
+
+
+def _is_at_hand() -> Column:
+    return (
+        (F.to_date("own_since") < F.to_date("first_seen"))
+        & (F.col("own_came") <= F.col("first_seen"))
+        & (F.col("own_until") + F.lit(_AT_HAND) >= F.col("first_seen"))
+    )
