@@ -90,13 +90,17 @@ def with_values(properties: Mapping[str, str], used: Callable[[str], bool], *, w
     return Provided(texts, values)
 
 
-def named_files(text: str) -> list[Path] | None:
-    """Return the files of the variables in a text; None if no variable is in it. Nothing is read."""
-    variables = [*_VARIABLE.finditer(text)]
-    if not variables:
-        return None
+def named_files(text: str, properties: Mapping[str, str]) -> tuple[list[Path], str]:
+    """Return the files that the variables in a text name, and the text without the variables. Nothing is read.
+
+    properties: has the providers; a variable of another one is a part of the text, as for Kafka.
+    """
+    names = properties.get(PROVIDERS, "").split(",")
+    variables = [each for each in _VARIABLE.finditer(text) if each["provider"] in names]
     paths = [(Path(each["path"]), each["key"]) for each in variables if each["path"]]
-    return [path / key if path.is_dir() else path for path, key in paths]
+    for each in variables:
+        text = text.replace(each[0], "")
+    return [path / key if path.is_dir() else path for path, key in paths], text
 
 
 def is_of_providers(key: str) -> bool:

@@ -65,12 +65,14 @@ def why_unusable(directory: Path, rights: int) -> str | None:
         rights: what the process needs in it, of `os.R_OK`, `os.W_OK` and `os.X_OK`.
     """
     try:
-        there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+        # A symbolic link that leads nowhere is in the way of a new directory.
+        paths = (directory, *directory.absolute().parents)
+        there = next(each for each in paths if each.exists() or each.is_symlink())
         is_directory = there.is_dir()
     except OSError as error:
         return f"{directory} cannot be looked at: {error.strerror}"
     if not is_directory:
-        return f"{there} is no directory"
+        return f"{there} is not a directory"
     if there == directory:
         return None if os.access(there, rights) else f"{directory} cannot be written to"
     return None if os.access(there, os.W_OK | os.X_OK) else f"{directory} cannot be made: {there} cannot be written to"
@@ -110,7 +112,8 @@ def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
         with suppress(OSError):
             Path(partial).unlink()
         raise
-    sync_directory(target.parent)
+    with naming(target.parent):
+        sync_directory(target.parent)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ _OF_THE_SYSTEM: Final = frozenset(
 )
 """What an operator can put right (rights, addresses, networks, limits) where the error names no file; other errors are
 bugs."""
-_FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC})
+_FULL: Final = frozenset({errno.EDQUOT, errno.EFBIG, errno.ENOSPC})
 """How an output says that it takes nothing more."""
 _SPARK: Final = frozenset({"jinja2", "plotly", "pyarrow", "py4j", "pyspark"})
 """The packages of the extra `spark`."""
@@ -170,6 +170,8 @@ def _is_of_output(error: OSError) -> bool:
 
 def _give_up_output() -> None:
     """See that Python does not complain at the end of what the output did not take, and was told already."""
+    if sys.stdout is None or sys.stdout.closed:
+        return
     try:
         sys.stdout.flush()
     except OSError:

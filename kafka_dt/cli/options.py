@@ -101,8 +101,8 @@ def _each_has_a_value(
 
 def _are_addresses(_context: click.Context, _parameter: click.Parameter, servers: str | None) -> str | None:
     try:
-        if servers is not None:
-            parse_addresses(servers)
+        if servers is not None and not parse_addresses(servers):
+            raise click.BadParameter("it names no server")
     except ClientConfigError as error:
         raise click.BadParameter(error.reason) from None
     return servers
@@ -119,7 +119,8 @@ _override_option: Final = click.option(
     multiple=True,
     callback=_each_has_a_value,
     metavar="KEY=VALUE",
-    help="A setting that replaces the one in the file; may be given several times.",
+    help="A setting that replaces the one in the file; may be given several times. Give a secret as KEY=file:F or "
+    "KEY=env:N: other users of this machine can see a command line.",
 )
 
 

@@ -15,7 +15,7 @@ from kafka_dt.cli.check.finding import Finding
 from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.options import example, settings_file_option
 from kafka_dt.clock import now_ms
-from kafka_dt.config import ConfigError, Endpoint, Loaded, TokenStore, load
+from kafka_dt.config import ConfigError, Endpoint, Loaded, TokenStore, from_properties, given_properties, load
 from kafka_dt.log import LogFormat, event, set_up_logging
 from kafka_dt.worker import template_of_workers
 
@@ -28,7 +28,8 @@ _LOG = logging.getLogger(__name__)
 def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
     """Serve delegation tokens until SIGTERM or Ctrl-C."""
     with template_of_workers() as template:
-        loaded = load(config, overrides)
+        given = given_properties(config, overrides)
+        loaded = from_properties(given.properties, given.read_otherwise)
         settings = loaded.settings
         set_up_logging("supervisor", level=settings.log_level, form=LogFormat(settings.log_format))
         if config is None and not settings.zookeeper_connect and TokenStore(settings.token_store).has_zookeeper:
@@ -37,7 +38,7 @@ def serve(config: Path | None, overrides: tuple[str, ...]) -> None:
                 "is needed, for example localhost:2181: name a server.properties with --config, or set it with "
                 "--override zookeeper.connect=...",
             )
-        report(loaded, [*open_files(config, overrides), *dangers(loaded, now_ms())])
+        report(loaded, [*open_files(config, given, loaded.properties), *dangers(loaded, now_ms())])
         reread = app.Reread(config, partial(load, config, overrides)) if config is not None else None
         app.run(app.serve(loaded, template, announce, reread))
 

@@ -220,5 +220,5 @@ def _password(given: str | None) -> str:
     if not password:
         raise click.UsageError("The password is empty.")
     if "\n" in password:
-        raise click.UsageError("The password has more than one line.")
+        raise click.UsageError("The password has a line end in it.")
     return password

@@ -88,6 +88,8 @@ class Given:
     """Keys and texts."""
     read_otherwise: Set[str] = frozenset()
     """The keys whose texts Kafka reads otherwise in the same file."""
+    in_file: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The keys and texts of the file, whether they were replaced or not."""
 
 
 def load(path: Path | None, overrides: Iterable[str] = ()) -> Loaded:
@@ -115,7 +117,7 @@ def given_properties(path: Path | None, overrides: Iterable[str] = ()) -> Given:
         replaced[key.strip()] = value
     settings = {_setting(key) for key in replaced}
     kept = {key: text for key, text in given.properties.items() if _setting(key) not in settings}
-    return Given(kept | replaced, given.read_otherwise & kept.keys())
+    return Given(kept | replaced, given.read_otherwise & kept.keys(), given.properties)
 
 
 def read_properties(path: Path) -> Mapping[str, str]:

@@ -109,7 +109,7 @@ def test_a_worker_that_is_replaced_goes_on_in_files_of_its_own(zookeeper_connect
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"log.dir": "{file}/audit"}, "kafka.dt.audit.log.dir: {file} is no directory"),
+        ({"log.dir": "{file}/audit"}, "kafka.dt.audit.log.dir: {file} is not a directory"),
         ({"log.roll.ms": "5000"}, "kafka.dt.audit.log.roll.ms: it sets nothing without kafka.dt.audit.log.dir"),
         ({"log.dir": "{folder}", "log.file.bytes": "x"}, "kafka.dt.audit.log.file.bytes: 'x' is not a whole number"),
         ({"kafka.bootstrap.servers": "nowhere"}, "kafka.dt.audit.kafka.bootstrap.servers: 'nowhere' is not of the"),

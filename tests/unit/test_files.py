@@ -50,8 +50,10 @@ def test_a_directory_that_is_not_there_is_usable_if_it_could_be_made(
     assert why_unusable(below, os.W_OK) is None
     assert not below.parent.exists()
     (tmp_path / "file").touch()
-    assert why_unusable(tmp_path / "file", os.W_OK) == f"{tmp_path / 'file'} is no directory"
-    assert why_unusable(tmp_path / "file" / "b", os.W_OK) == f"{tmp_path / 'file'} is no directory"
+    assert why_unusable(tmp_path / "file", os.W_OK) == f"{tmp_path / 'file'} is not a directory"
+    assert why_unusable(tmp_path / "file" / "b", os.W_OK) == f"{tmp_path / 'file'} is not a directory"
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert why_unusable(tmp_path / "link", os.W_OK) == f"{tmp_path / 'link'} is not a directory"
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, which tests may run as, can write anywhere
     assert why_unusable(tmp_path, os.W_OK) == f"{tmp_path} cannot be written to"
     assert why_unusable(below, os.W_OK) == f"{below} cannot be made: {tmp_path} cannot be written to"

@@ -79,7 +79,7 @@ def check(
         if not refused:
             compared = bootstrap_server is not None or command_config is not None or named() is not None
             brokers = client_config(bootstrap_server, command_config) if compared else None
-            found = [*open_files(config, overrides), *asyncio.run(_found(loaded, brokers))]
+            found = [*open_files(config, given, loaded.properties), *asyncio.run(_found(loaded, brokers))]
             refused = [each for each in found if isinstance(each, Refusal)]
             warnings = [each for each in found if not isinstance(each, Refusal)]
     not_reached = [each.setting for each in warnings if isinstance(each, NotReached)]

@@ -32,7 +32,7 @@ from kafka_dt_protocol.sasl import OAUTHBEARER, PLAIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from kafka_dt.config import Listener, ListenerTls, Loaded, Settings
+    from kafka_dt.config import Listener, Loaded, Settings
 
 CERTIFICATE_DAYS: Final = 30
 """How long before the end of a certificate the command warns."""
@@ -51,7 +51,7 @@ def dangers(loaded: Loaded, now_ms: int) -> Iterator[Finding]:
         yield from _open(listener)
         yield from _mechanisms(settings, listener)
         if listener.tls is not None:
-            yield from _trust(listener.name, listener.tls)
+            yield from _trust(listener.name, listener.tls.settings, listener.tls.key)
             yield from _certificate(listener.name, listener.tls.settings, listener.tls.key, now_ms)
     yield from _of_metrics(settings, now_ms)
     if settings.upstream_bootstrap_servers:
@@ -115,19 +115,21 @@ def _mechanisms(settings: Settings, listener: Listener) -> Iterator[Finding]:
             yield Finding("sasl.enabled.mechanisms", f"{listener.name} offers {mechanism.name}; {mechanism.warning}")
 
 
-def _trust(name: str, tls: ListenerTls) -> Iterator[Finding]:
-    asked = tls.settings.get("ssl.client.auth", "none").strip().lower()
-    if asked != "none" and not any(tls.settings.get(key) for key in TRUST_STORES):
+def _trust(whose: str, tls: Mapping[str, str], key: Callable[[str], str]) -> Iterator[Finding]:
+    """Look which client certificates a listener accepts; the arguments are those of `_certificate`."""
+    asked = tls.get("ssl.client.auth", "none").strip().lower()
+    if asked != "none" and not any(tls.get(name) for name in TRUST_STORES):
         yield Finding(
-            tls.key("ssl.client.auth"),
-            f"{name} takes certificates of every authority that this machine trusts, of any subject; name your own "
-            f"authority in {tls.key(TRUST_STORES[0])}",
+            key("ssl.client.auth"),
+            f"{whose} accepts a client certificate with any subject, from any authority that this machine trusts; name "
+            f"your own authority in {key(TRUST_STORES[0])}",
         )
 
 
 def _of_metrics(settings: Settings, now_ms: int) -> Iterator[Finding]:
     metrics = metrics_settings(settings)
     if metrics is not None and metrics.tls is not None:
+        yield from _trust("the metrics listener", metrics.tls, METRICS_PREFIX.__add__)
         yield from _certificate("the metrics listener", metrics.tls, METRICS_PREFIX.__add__, now_ms)
 
 

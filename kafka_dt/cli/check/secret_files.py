@@ -7,54 +7,70 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.cli.check.finding import Finding
-from kafka_dt.config import given_properties, options
+from kafka_dt.config import options
 from kafka_dt.config.load import LISTENER_PREFIX
 from kafka_dt.config_providers import PLACES, named_files
 from kafka_dt.files import open_to_others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
-_KEY_STORE: Final = "keystore.location"
+    from kafka_dt.config import Given
+
+_FILES: Final = ("keystore.location", "upstream.identity.file")
+"""The ends of keys that name a file with secrets."""
 _PUBLIC: Final = ("certificate.chain", "truststore.certificates", "truststore.password")
 """The ends of keys that Kafka hides as it hides passwords, although what they protect is no secret."""
 _LOGIN: Final = "sasl.jaas.config"
-_PASSWORD: Final = re.compile(r"\b(?:user_|password\b)")
-"""What is in a login of JAAS with a secret; that of Kerberos and that of a listener for SCRAM have none."""
+_PASSWORD: Final = re.compile(r'\b(?:user_[^\s=]*|password)\s*=\s*(?:"[^"]|[^"\s;])')
+"""A password in a login of JAAS."""
+_KEYTAB: Final = re.compile(r'\bkeyTab\s*=\s*"?(?:FILE:)?([^"\s;]+)')
 _FILE: Final = PLACES[0]
 
 
-def open_files(config: Path | None, overrides: Sequence[str]) -> Iterator[Finding]:
+def open_files(config: Path | None, given: Given, values: Mapping[str, str]) -> Iterator[Finding]:
     """Give each file with a secret that every user can open, with the first setting whose secret it holds.
 
-    The arguments are those of `load`.
-
-    Raises:
-        ConfigError: the file of the settings cannot be read.
+    Args:
+        config: the file of the settings; None where there is none.
+        given: the settings as they were given.
+        values: keys and texts, with the values of `config.providers`.
     """
-    in_file = given_properties(config).properties
     seen = set()
-    for key, text in given_properties(config, overrides).properties.items():
-        for file in _files(key, text.strip(), config if in_file.get(key) == text else None):
-            if file not in seen and open_to_others(file):
-                yield Finding(key, f"every user of this machine can open {file}; chmod o= {file}")
-            seen.add(file)
+    for key, file in (*_inside(config, given), *_in_places(given), *_by_name(values)):
+        if file not in seen and open_to_others(file):
+            yield Finding(key, f"every user of this machine can open {file}; chmod o= {file}")
+        seen.add(file)
 
 
-def _files(key: str, text: str, config: Path | None) -> Iterable[Path]:
-    """Return the files that hold the secret of a setting; config: what holds the text itself, None = no file."""
-    if key.endswith(_KEY_STORE):
-        return [Path(text)] if text else []
-    if not text or not _is_secret(key):
-        return []
-    if text.startswith(PLACES):
-        return [Path(text.removeprefix(_FILE))] if text.startswith(_FILE) else []
-    named = named_files(text)
-    if named is not None:
-        return named
-    if config is None or (key.endswith(_LOGIN) and not _PASSWORD.search(text)):
-        return []
-    return [config]
+def _inside(config: Path | None, given: Given) -> Iterator[tuple[str, Path]]:
+    """Give the file of the settings with each key whose secret stands in it."""
+    for key, text in given.in_file.items():
+        _, left = named_files(text, given.properties)
+        if config is None or not _is_secret(key) or not left.strip() or left.strip().startswith(PLACES):
+            continue
+        if not key.endswith(_LOGIN) or _PASSWORD.search(left):
+            yield key, config
+
+
+def _in_places(given: Given) -> Iterator[tuple[str, Path]]:
+    """Give the files in which the settings say that a secret is."""
+    for key, text in given.properties.items():
+        if _is_secret(key):
+            files, _ = named_files(text, given.properties)
+            place = text.strip()
+            yield from ((key, file) for file in files)
+            if place.startswith(_FILE):
+                yield key, Path(place.removeprefix(_FILE))
+
+
+def _by_name(values: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """Give key stores, keytabs, and the file of a gateway's upstream logins."""
+    for key, text in values.items():
+        if key.endswith(_FILES) and text.strip():
+            yield key, Path(text.strip())
+        elif key.endswith(_LOGIN):
+            yield from ((key, Path(keytab)) for keytab in _KEYTAB.findall(text))
 
 
 def _is_secret(key: str) -> bool:

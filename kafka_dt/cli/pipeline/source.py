@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka_dt.cli.options import EXISTING_FILE, together
+from kafka_dt.cli.options import EXISTING_FILE, bootstrap_server_option, together
 from kafka_dt.pipeline.errors import NO_DIRECTORY, NoSource
 from kafka_dt.pipeline.local_paths import is_missing
 
@@ -125,7 +125,7 @@ def source_options(command: Callable[..., None]) -> Callable[..., None]:
 _options: Final = together(
     click.option("--from", "directory", metavar="DIR", help="A directory with the closed files (*.jsonl) of nodes."),
     click.option("--from-topic", "topic", metavar="TOPIC", help="The topic that nodes write to."),
-    click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Brokers of the topic."),
+    bootstrap_server_option("Brokers of the topic."),
     click.option(
         "--command-config",
         type=EXISTING_FILE,

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafka_dt.files import replace_file
+from kafka_dt.files import naming
 from kafka_dt.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class Truth:
             {**asdict(each), "begin": each.begin.isoformat(), "end": each.end.isoformat()} for each in self.incidents
         ]
         document = {"version": _VERSION, "scenario": self.scenario, "incidents": rows}
-        replace_file(path, json.dumps(document, indent=2) + "\n", new_mode=0o644)
+        with naming(path):
+            path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Self:

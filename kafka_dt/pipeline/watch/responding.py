@@ -248,7 +248,7 @@ class _Past:
         except FileNotFoundError:
             return past
         if content and not content.endswith("\n"):
-            with journal.open("a", encoding="ascii") as file:
+            with naming(journal), journal.open("a", encoding="ascii") as file:
                 file.write("\n")  # so that the next line is one
         for text in content.splitlines():
             try:

@@ -32,7 +32,7 @@ USAGE = [
     (["user", "create", "x"], "Missing option '--password'"),
     (["user", "create", "x", "--password", "secret"], "--password takes file:F or env:N"),
     (["user", "create", "x", "--password", "file:/dev/null"], "The password is empty"),
-    (["user", "create", "x", "--password", "file:/proc/self/limits"], "The password has more than one line"),
+    (["user", "create", "x", "--password", "file:/proc/self/limits"], "The password has a line end in it"),
     (["user", "create", "j\u00fcrgen", "--password", "env:HOME"], "SCRAM has names of ASCII only"),
     (["user", "create", "x", "--iterations", "4095"], "4095 is not in the range"),
     (["user", "delete", "x", "--mechanism", "plain"], "'PLAIN' is not one of 'SCRAM-SHA-256', 'SCRAM-SHA-512'"),

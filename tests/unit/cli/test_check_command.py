@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from kafka_dt.cli import main
 from kafka_dt.cli.check.dangers import dangers
 from kafka_dt.cli.check.secret_files import open_files
 from kafka_dt.cli.check.surroundings import disagreements
-from kafka_dt.config import from_properties
+from kafka_dt.config import from_properties, given_properties
 from tests.support.identity.tls_material import authority, leaf
 from tests.support.java.properties import write_properties
 
@@ -190,6 +194,18 @@ def reached_by_all() -> Iterator[Path]:
         yield Path(name)
 
 
+def opened(config: Path, properties: dict[str, str], *overrides: str) -> list[tuple[str, str]]:
+    given = given_properties(write_properties(config, properties), overrides)
+    values = {
+        key: text.replace("${env:STORE}", str(config.parent / "secret")) for key, text in given.properties.items()
+    }
+    return [(each.setting, each.problem) for each in open_files(config, given, values)]
+
+
+def told(file: Path) -> str:
+    return f"every user of this machine can open {file}; chmod o= {file}"
+
+
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
@@ -197,8 +213,13 @@ def reached_by_all() -> Iterator[Path]:
         ("kafka.dt.secret.keys.previous", "file:{file}"),
         ("delegation.token.master.key", "file:{file}"),
         ("listener.name.sasl_ssl.plain.sasl.jaas.config", "file:{file}"),
+        ("listener.name.sasl_ssl.plain.sasl.jaas.config", 'o.Plain required user_a="${{files:{file}:a}}";'),
+        ("listener.name.sasl_ssl.gssapi.sasl.jaas.config", 'c.Krb5LoginModule required keyTab="{file}";'),
+        ("listener.name.sasl_ssl.gssapi.sasl.jaas.config", "c.Krb5LoginModule required keyTab=FILE:{file} x=y;"),
         ("listener.name.sasl_ssl.ssl.keystore.location", "{file}"),
+        ("ssl.keystore.location", "${{env:STORE}}"),
         ("kafka.dt.gateway.upstream.ssl.keystore.location", "{file}"),
+        ("kafka.dt.gateway.upstream.identity.file", "{file}"),
         ("zookeeper.ssl.keystore.password", "${{files:{file}:password}}"),
         ("zookeeper.ssl.keystore.password", "${{folder:{folder}:secret}}"),
     ],
@@ -206,31 +227,66 @@ def reached_by_all() -> Iterator[Path]:
 def test_a_file_with_a_secret_that_every_user_can_open_is_told(reached_by_all: Path, setting: str, text: str) -> None:
     file, config = reached_by_all / "secret", reached_by_all / "server.properties"
     file.touch(0o644)
-    given = {"zookeeper.connect": "zk1:2181", setting: text.format(file=file, folder=reached_by_all)}
-    (found,) = open_files(write_properties(config, given), [])
-    assert (found.setting, found.problem) == (setting, f"every user of this machine can open {file}; chmod o= {file}")
+    given = {"config.providers": "files,folder,env", setting: text.format(file=file, folder=reached_by_all)}
+    assert opened(config, given) == [(setting, told(file))]
     file.chmod(0o640)
-    assert [*open_files(config, [])] == []
+    assert opened(config, given) == []
 
 
-def test_settings_that_every_user_can_open_are_told_once_if_they_hold_secrets(reached_by_all: Path) -> None:
+PLAIN_LOGIN = "listener.name.sasl_ssl.plain.sasl.jaas.config"
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ("ssl.key.password", "x"),
+        ("ssl.key.password", "ab${x:y}cd"),
+        (PLAIN_LOGIN, 'o.a.k.PlainLoginModule required user_alice="x";'),
+        (PLAIN_LOGIN, 'o.Plain required user_alice="literal" user_admin="${env:ADMIN}";'),
+    ],
+)
+def test_settings_that_every_user_can_open_are_told_once_if_they_hold_secrets(
+    reached_by_all: Path, setting: str, text: str
+) -> None:
     config = reached_by_all / "server.properties"
     config.touch(0o644)
     without = {
-        "zookeeper.connect": "zk1:2181",
+        "config.providers": "env",
         "delegation.token.secret.key": "env:KEY",
         "ssl.truststore.password": "changeit",
         "ssl.keystore.password": "${env:PASSWORD}",
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "o.a.k.ScramLoginModule required;",
+        "listener.name.b.plain.sasl.jaas.config": 'o.Plain required user_admin="${env:ADMIN}";',
     }
-    write_properties(config, without)
-    assert [*open_files(config, ["ssl.key.password=x"])] == [], "the secret is not in the file"
-    plain = "listener.name.sasl_ssl.plain.sasl.jaas.config"
-    for setting, text in {"ssl.key.password": "x", plain: 'o.a.k.PlainLoginModule required user_alice="x";'}.items():
-        write_properties(config, {**without, setting: text, "zookeeper.ssl.keystore.password": "secret"})
-        (found,) = open_files(config, [])
-        assert found.setting == setting
-        assert found.problem == f"every user of this machine can open {config}; chmod o= {config}"
+    assert opened(config, without, "ssl.key.password=x") == [], "the secret is not in the file"
+    inside = {**without, setting: text, "zookeeper.ssl.keystore.password": "secret"}
+    assert opened(config, inside) == [(setting, told(config))]
+    assert opened(config, inside, f"{setting}=env:HOME") == [(setting, told(config))], (
+        "it stands in the file all the same"
+    )
+
+
+def test_check_and_serve_tell_of_settings_that_every_user_can_open(reached_by_all: Path) -> None:
+    properties = {**SAFE, "zookeeper.connection.timeout.ms": "300", "kafka.dt.workers": "1"}
+    config = write_properties(reached_by_all / "server.properties", properties)
+    config.chmod(0o644)
+    problem = f"delegation.token.secret.key: {told(config)}"
+    assert f"warning  {problem}\n" in CliRunner().invoke(main, ["check", "--config", str(config)]).stdout
+    command = [sys.executable, "-c", "from kafka_dt.cli import main; main()", "serve", "--config", str(config)]
+    served = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert served.returncode == 1, "there is no ZooKeeper"
+    assert f"WARNING [supervisor] {problem}\n" in served.stderr
+
+
+def test_the_settings_are_read_once(tmp_path: Path) -> None:
+    """They may come through a pipe."""
+    pipe = tmp_path / "settings"
+    os.mkfifo(pipe)
+    text = "".join(f"{key}={value}\n" for key, value in {**SAFE, "zookeeper.connection.timeout.ms": "300"}.items())
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(pipe.write_text, text)
+        command = [sys.executable, "-c", "from kafka_dt.cli import main; main()", "check", "--config", str(pipe)]
+        assert subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=False).returncode == 0
 
 
 def test_the_command_makes_no_folder_of_a_node(tmp_path: Path) -> None:
@@ -251,7 +307,7 @@ def test_folders_that_a_node_could_not_make_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     keys = ("kafka.dt.audit.log.dir", "kafka.dt.state.dir")
     found = refused(tmp_path, SAFE | dict.fromkeys(keys, str(tmp_path / "file" / "below")))
-    assert found == dict.fromkeys(keys, f"{tmp_path / 'file'} is no directory")
+    assert found == dict.fromkeys(keys, f"{tmp_path / 'file'} is not a directory")
 
 
 def test_a_listener_of_this_machine_alone_is_no_danger() -> None:
@@ -303,10 +359,10 @@ def test_client_certificates_of_any_authority_are_told(tmp_path: Path, asked: st
         f"{prefix}client.auth": asked,
         f"{prefix}keystore.location": str(tmp_path / "node.pem"),
     }
-    found = [(key, problem) for key, problem in warned(properties) if "every authority" in problem]
+    found = [(key, problem) for key, problem in warned(properties) if "any authority" in problem]
     assert [key for key, _ in found] == [f"{prefix}client.auth"][asked == "none" :]
     trust = {f"{prefix}truststore.location": str(tmp_path / "trust.pem")}
-    assert not [problem for _, problem in warned(properties | trust) if "every authority" in problem]
+    assert not [problem for _, problem in warned(properties | trust) if "any authority" in problem]
 
 
 def strict_at(folder: Path) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from io import UnsupportedOperation
@@ -69,6 +70,7 @@ def test_a_version_is_told() -> None:
             "token list --bootstrap-server k1",
             "Invalid value for '--bootstrap-server': 'k1' is not of the form host:port",
         ),
+        ("context add k --bootstrap-server ,", "Invalid value for '--bootstrap-server': it names no server"),
         ("context add k --bootstrap-server k1", "Invalid value for '--bootstrap-server': 'k1' is not of the form host"),
         ("token create --owner-principal bob", "Invalid value for '--owner-principal': 'bob' has no type: write User:"),
         (
@@ -184,11 +186,15 @@ def test_ctrl_c_at_a_question_has_the_status_of_ctrl_c(
         while question not in asked and (piece := process.stderr.read(4096)):
             asked += piece
         assert question in asked
+        time.sleep(0.5)  # Python does not see a signal that comes in the moment in which it begins to read
         process.send_signal(signal.SIGINT)
-        assert process.stderr.read().endswith(b"Error: interrupted\n")
-    os.close(terminal)
-    os.close(stdin)
-    assert process.returncode == 130
+        try:
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            os.close(terminal)
+            os.close(stdin)
+    assert (process.returncode, said.splitlines()[-1]) == (130, b"Error: interrupted")
 
 
 def interrupted(silent: socket.socket, arguments: Sequence[str]) -> tuple[int, str, str]:
@@ -235,6 +241,13 @@ def test_an_output_that_takes_nothing_more_is_one_line(arguments: str, unbuffere
     assert (done.returncode, done.stderr) == (1, b"Error: the output cannot be written: No space left on device\n")
 
 
+def test_an_output_that_is_closed_is_no_error() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" >&-', "sh", *KAFKA_DT, "--version"], stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_character_that_the_output_does_not_have_is_escaped() -> None:
     program = "from kafka_dt.cli import main; import click; main.get_command = lambda *_: click.Command('c', callback="
     program += "lambda: click.echo('\\u0416')); main(['c'])"
@@ -263,6 +276,7 @@ def test_an_error_of_the_system_is_one_line_that_names_the_file(tmp_path: Path) 
             BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
             "[Errno 11] Resource temporarily unavailable",
         ),
+        (OSError(errno.EIO, "Input/output error", "/a/key"), "/a/key: Input/output error"),
         (OSError(errno.EMFILE, "Too many open files"), "[Errno 24] Too many open files"),
         (OSError(errno.ENFILE, "Too many open files in system"), "[Errno 23] Too many open files in system"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "[Errno 12] Cannot allocate memory"),

@@ -39,13 +39,6 @@ def test_keys_of_a_broker_are_one_line_and_each_danger_is_one(caplog: pytest.Log
     ]
 
 
-def test_a_node_warns_in_the_words_of_check(caplog: pytest.LogCaptureFixture) -> None:
-    loaded = from_properties({"listeners": "OPEN://:1", "listener.security.protocol.map": "OPEN:PLAINTEXT"})
-    report(loaded, dangers(loaded, NOW_MS))
-    assert caplog.messages == [f"{each.setting}: {each.problem}" for each in dangers(loaded, NOW_MS)]
-    assert any("OPEN is open" in message for message in caplog.messages)
-
-
 def test_a_certificate_that_cannot_be_read_is_left_to_the_start() -> None:
     loaded = from_properties(
         {

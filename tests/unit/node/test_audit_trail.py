@@ -58,7 +58,7 @@ def test_the_folder_is_made_for_its_owner_and_group_and_not_before_the_start(tmp
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     wanted = settings({"kafka.dt.audit.log.dir": str(tmp_path / "file" / "audit")})
-    with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/file is no directory"):
+    with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/file is not a directory"):
         AuditTrail.check(wanted)
     with pytest.raises(ConfigError, match=r"kafka\.dt\.audit\.log\.dir: .*/audit cannot be made: Not a directory"):
         trail_of(wanted)
