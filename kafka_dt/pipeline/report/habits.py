@@ -65,19 +65,17 @@ def without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
     of_hubs = of_hubs.join(uses.select("requester").distinct(), "requester", "left_semi")
     habit = ["requester", "zone", "software"]
     owners = of_hubs.groupBy(*habit, "who").agg(F.min("first_seen").alias("began"))
-    since = owners.groupBy(*habit).agg(nth("began", _BEFORE).alias("third_since"), F.min("began").alias("first_since"))
+    since = owners.groupBy(*habit).agg(nth("began", _BEFORE).alias("habit_since"))
     counts = of_hubs.groupBy(*habit).agg(
         F.count_distinct("who").alias("owners"),
         F.count_distinct(F.to_date("first_seen")).alias("days"),
         F.count_distinct("address").alias("machines"),
     )
     always = F.least("owners", "days", "machines") >= _ALWAYS
-    habits = since.join(counts, habit).select(
-        *habit, F.when(always, F.lit(True)).otherwise(F.lit(False)).alias("always"), "third_since"
-    )
-    is_habit = F.col("always") | (F.col("third_since") < F.col("first_seen"))
+    habits = since.join(counts, habit).select(*habit, "habit_since", always.alias("always"))
+    is_habit = F.col("always") | (F.col("habit_since") < F.col("first_seen"))
     rows = uses.join(habits, habit, "left").where(~F.coalesce(is_habit, F.lit(False)))
-    return rows.drop("always", "third_since")
+    return rows.drop("habit_since", "always")
 
 
 def without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
@@ -92,11 +90,11 @@ def without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
     there = by_token.join(uses.select("address").distinct(), "address", "left_semi")
     users = there.groupBy(*tool, "who").agg(F.min("first_seen").alias("began"))
     tools = users.groupBy(*tool).agg(
-        F.greatest(nth("began", _BEFORE), F.min("began") + F.lit(_TOOL_FOR)).alias("tool_since")
+        nth("began", _BEFORE).alias("shared_since"), (F.min("began") + F.lit(_TOOL_FOR)).alias("known_since")
     )
-    tools = tools.where(F.col("tool_since").isNotNull())
-    is_tool = F.coalesce(F.col("tool_since") < F.col("first_seen"), F.lit(False))
-    return uses.join(tools, tool, "left").where(~is_tool).drop("tool_since")
+    is_tool = (F.col("shared_since") < F.col("first_seen")) & (F.col("known_since") < F.col("first_seen"))
+    rows = uses.join(tools, tool, "left").where(~F.coalesce(is_tool, F.lit(False)))
+    return rows.drop("shared_since", "known_since")
 
 
 def without_workshops(uses: DataFrame, usage: DataFrame) -> DataFrame:
