@@ -120,7 +120,8 @@ class LazyGroup(SuggestingGroup):
         """
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
+                with suppress(OSError):  # the file behind it became another one after the start
+                    stream.reconfigure(errors="backslashreplace")
         try:
             return super().main(*arguments, **more)
         except OSError as error:
