@@ -78,6 +78,15 @@ def why_unusable(directory: Path, rights: int) -> str | None:
     return None if os.access(there, os.W_OK | os.X_OK) else f"{directory} cannot be made: {there} cannot be written to"
 
 
+def why_not_made(directory: Path, rights: int, *, mode: int) -> str | None:
+    """Make a directory if it is missing, for users by `mode`; then as `why_unusable`."""
+    try:
+        directory.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{directory} cannot be made: {error.strerror}"
+    return why_unusable(directory, rights)
+
+
 def replace_file(path: Path, text: str, *, new_mode: int = 0o600) -> None:
     """Give a file a new content, whole or not at all, also should the machine stop in between.
 

@@ -30,12 +30,13 @@ from kafka_dt.config import AuditFileSettings, AuditSettings, AuditTopicSettings
 from kafka_dt.config.audit import DIR, SIGNING_KEY
 from kafka_dt.config.options.audit import AUDIT_KAFKA_PREFIX
 from kafka_dt.extras import installed_by
-from kafka_dt.files import why_unusable
+from kafka_dt.files import why_not_made, why_unusable
 from kafka_dt.metrics.counts import FILES, TOPIC
 from kafka_dt.tls import ReloadingContext, TlsError, client_context
 
 INSTANCE_BYTES: Final = 8
 _DIRECTORY_MODE: Final = 0o750
+_RIGHTS: Final = os.R_OK | os.W_OK | os.X_OK
 
 
 class AuditTrail:
@@ -56,7 +57,7 @@ class AuditTrail:
     ) -> None:
         sinks: dict[str, Sink | ChainedFiles] = {}
         if settings.files is not None:
-            _make_directory(settings.files)
+            _require(why_not_made(settings.files.directory, _RIGHTS, mode=_DIRECTORY_MODE))
             rules = FileRules(
                 directory=settings.files.directory,
                 node=settings.node,
@@ -89,7 +90,7 @@ class AuditTrail:
             ConfigError: naming the key that cannot be.
         """
         if settings.files is not None:
-            _look_at_directory(settings.files)
+            _require(why_unusable(settings.files.directory, _RIGHTS))
             _signing_key(settings.files)
         if settings.topic is not None:
             event_topic(settings.topic)
@@ -157,16 +158,8 @@ def _signing_key(files: AuditFileSettings) -> Ed25519PrivateKey | None:
     return key
 
 
-def _make_directory(files: AuditFileSettings) -> None:
-    try:
-        files.directory.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(DIR, f"{files.directory} cannot be made: {error.strerror}") from None
-    _look_at_directory(files)
-
-
-def _look_at_directory(files: AuditFileSettings) -> None:
-    if reason := why_unusable(files.directory, os.R_OK | os.W_OK | os.X_OK):
+def _require(reason: str | None) -> None:
+    if reason is not None:
         raise ConfigError(DIR, reason)
 
 

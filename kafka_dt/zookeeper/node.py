@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka_dt.config import ConfigError, Settings
-from kafka_dt.files import why_unusable
+from kafka_dt.files import why_not_made, why_unusable
 from kafka_dt.stores import NodeStores, StoreNeeds, WorkerPlace
 from kafka_dt.tokens import GuardedChanges
 from kafka_dt.tracing import Spans
@@ -30,6 +30,7 @@ from kafka_dt.zookeeper.stores.scram_users import ZooKeeperScramUsers, ZooKeeper
 from kafka_dt.zookeeper.stores.tokens import ZooKeeperTokenStore
 
 STATE_DIR: Final = "kafka.dt.state.dir"
+_RIGHTS: Final = os.W_OK | os.X_OK
 
 
 def check(settings: Settings, workers: int) -> None:
@@ -131,10 +132,7 @@ def _witness_memory(settings: Settings, number: int) -> WitnessMemory:
         ConfigError: the folder for it cannot be used.
     """
     if settings.state_dir:
-        try:
-            Path(settings.state_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise ConfigError(STATE_DIR, f"{settings.state_dir} cannot be made: {error.strerror}") from None
+        _require(why_not_made(Path(settings.state_dir), _RIGHTS, mode=0o700))
     return _remembered(settings, number)
 
 
@@ -142,9 +140,13 @@ def _remembered(settings: Settings, number: int) -> WitnessMemory:
     if not settings.state_dir:
         return WitnessMemory()
     folder = Path(settings.state_dir)
-    if reason := why_unusable(folder, os.W_OK | os.X_OK):
-        raise ConfigError(STATE_DIR, reason)
+    _require(why_unusable(folder, _RIGHTS))
     try:
         return WitnessMemory(folder / f"witness-{number}.json")
     except (OSError, ValueError) as error:
         raise ConfigError(STATE_DIR, str(error)) from None
+
+
+def _require(reason: str | None) -> None:
+    if reason is not None:
+        raise ConfigError(STATE_DIR, reason)

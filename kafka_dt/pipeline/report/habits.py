@@ -1,7 +1,6 @@
 """What many of a company do, and who was at a place: why a use that looks strange is none.
 
-    uses = without_hub_habits(uses, usage)
-    uses = without_shared_tools(uses, usage)
+    uses = without_habits(uses, usage)          # of hubs, of shared tools, of owners with an own login
     uses = without_workshops(uses, usage)
     uses = without_own_logins(uses, usage)
     uses = with_colleagues(uses, usage)         # with `colleagues`
@@ -32,6 +31,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import distinct, nth
@@ -40,6 +40,7 @@ from kafka_dt.pipeline.report.peers import PEOPLE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
 
 AROUND: Final = timedelta(days=15)
 """How far before and after others show what is usual in the company: a month in all."""
@@ -54,7 +55,23 @@ _AT_HAND: Final = timedelta(hours=1)
 _OWN: Final = ("own_since", "own_came", "own_until")
 
 
-def without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def month_around(instant: str) -> WindowSpec:
+    """Give the window of the rows whose `instant` is within `AROUND` of a row's."""
+    seconds = int(AROUND.total_seconds())
+    return Window.orderBy(F.unix_seconds(instant)).rangeBetween(-seconds, seconds)
+
+
+def without_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses that the habits of a hub, a shared tool or the owner's own login explain.
+
+    Args:
+        uses: has `who`, `requester`, `zone`, `address`, `software`, `client` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+    """
+    return without_own_logins(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
+
+
+def _without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
     """Leave out uses of tokens that their hub's tokens are known for.
 
     Args:
@@ -78,7 +95,7 @@ def without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
     return rows.drop("habit_since", "always")
 
 
-def without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def _without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
     """Leave out uses with a tool that several principals used at this address before.
 
     Args:

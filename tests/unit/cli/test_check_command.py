@@ -267,7 +267,8 @@ def test_settings_that_every_user_can_open_are_told_once_if_they_hold_secrets(
 
 
 def test_check_and_serve_tell_of_settings_that_every_user_can_open(reached_by_all: Path) -> None:
-    properties = {**SAFE, "zookeeper.connection.timeout.ms": "300", "kafka.dt.workers": "1"}
+    short = {"kafka.dt.secret.keys.previous": "short"}
+    properties = {**SAFE, **short, "zookeeper.connection.timeout.ms": "300", "kafka.dt.workers": "1"}
     config = write_properties(reached_by_all / "server.properties", properties)
     config.chmod(0o644)
     problem = f"delegation.token.secret.key: {told(config)}"
@@ -276,6 +277,7 @@ def test_check_and_serve_tell_of_settings_that_every_user_can_open(reached_by_al
     served = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert served.returncode == 1, "there is no ZooKeeper"
     assert f"WARNING [supervisor] {problem}\n" in served.stderr
+    assert "WARNING [supervisor] kafka.dt.secret.keys.previous: a key has fewer than 32 characters" in served.stderr
 
 
 def test_the_settings_are_read_once(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
-from kafka_dt.pipeline.report.habits import AROUND
+from kafka_dt.pipeline.report.habits import month_around
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.trips import without_trips
 from kafka_dt.pipeline.report.strangers import CLIENT
@@ -74,10 +74,8 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 
 def _without_roamers(came: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Leave out people who come by day, if many do within a month."""
-    around = int(AROUND.total_seconds())
-    month = Window.orderBy(F.unix_seconds("since")).rangeBetween(-around, around)
     rows = came.withColumn("in_day", F.coalesce(is_in_day(F.col("since")), F.lit(False)))
-    rows = rows.withColumn("roamers", F.count(F.when(F.col("in_day"), 1)).over(month))
+    rows = rows.withColumn("roamers", F.count(F.when(F.col("in_day"), 1)).over(month_around("since")))
     return rows.where(~F.col("in_day") | (F.col("roamers") < thresholds.login_roamers))
 
 

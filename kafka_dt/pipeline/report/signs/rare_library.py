@@ -32,14 +32,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import (
-    colleagues,
-    with_colleagues,
-    without_hub_habits,
-    without_own_logins,
-    without_shared_tools,
-    without_workshops,
-)
+from kafka_dt.pipeline.report.habits import colleagues, with_colleagues, without_habits, without_workshops
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -110,8 +103,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
     people = in_groups(seen.arrivals)
     strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
-    unusual = without_shared_tools(without_hub_habits(strange, seen.usage), seen.usage)
-    alone = without_workshops(seen.work("unusual", without_own_logins(unusual, seen.usage)), seen.usage)
+    alone = without_workshops(seen.work("unusual", without_habits(strange, seen.usage)), seen.usage)
     odd = _without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds)
     return _findings(with_colleagues(seen.work("odd", odd), seen.usage))
 

@@ -49,14 +49,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import (
-    AROUND,
-    colleagues,
-    with_colleagues,
-    without_hub_habits,
-    without_own_logins,
-    without_shared_tools,
-)
+from kafka_dt.pipeline.report.habits import colleagues, month_around, with_colleagues, without_habits
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -115,8 +108,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
     by_alone = seen.work("by_alone", _with_uses(alone, uses).drop("wide"))
-    rare = without_shared_tools(without_hub_habits(by_alone, seen.usage), seen.usage)
-    rare = with_colleagues(seen.work("rare", without_own_logins(rare, seen.usage)), seen.usage)
+    rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.usage)), seen.usage)
     there = with_shared(rare, seen.usage, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
@@ -226,9 +218,7 @@ def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
     )
     roams = F.col("in_day") & ~F.col("new_client")
-    around = int(AROUND.total_seconds())
-    month = Window.orderBy(F.unix_seconds("first_seen")).rangeBetween(-around, around)
-    roamers = F.size(F.collect_set(F.when(roams, F.col("owner"))).over(month))
+    roamers = F.size(F.collect_set(F.when(roams, F.col("owner"))).over(month_around("first_seen")))
     rows = rows.withColumn("by_day", F.col("by_day") | (F.col("in_day") & (roamers >= thresholds.roamers)))
     counted = F.format_string(
         "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"

@@ -85,9 +85,8 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.habits import (
     colleagues,
     with_colleagues,
-    without_hub_habits,
+    without_habits,
     without_own_logins,
-    without_shared_tools,
     without_workshops,
 )
 from kafka_dt.pipeline.report.hosts import with_shared
@@ -220,10 +219,9 @@ def _without_habits(cases: DataFrame, usage: DataFrame) -> DataFrame:
     """Leave out what many do, and what the owner tries itself, unless the network is foreign."""
     columns = cases.columns
     foreign, in_place = F.col("case") == FOREIGN, F.col("case") == ANOTHER_CLIENT
-    elsewhere = without_shared_tools(without_hub_habits(cases.where(~foreign & ~in_place), usage), usage)
-    there = without_workshops(cases.where(in_place), usage)
-    judged = elsewhere.select(columns).unionByName(there.select(columns))
-    return cases.where(foreign).unionByName(without_own_logins(judged, usage).select(columns))
+    elsewhere = without_habits(cases.where(~foreign & ~in_place), usage)
+    there = without_own_logins(without_workshops(cases.where(in_place), usage), usage)
+    return cases.where(foreign).unionByName(elsewhere.select(columns)).unionByName(there.select(columns))
 
 
 def _unlike_siblings(seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
