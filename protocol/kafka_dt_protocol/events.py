@@ -8,47 +8,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from kafka_dt_protocol.wire.headers import RequestHeader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False, repr=False)
 class RequestReceived:
     """A request to be served; answer it with `respond`."""
 
-    header: RequestHeader
-    body: Any = field(repr=False)
+    header: Final[RequestHeader]
+    body: Final[Any]
     """The kio entity of the request, in the version of the header; it may hold an HMAC."""
 
+    def __init__(self, header: RequestHeader, body: Any) -> None:
+        self.header = header
+        self.body = body
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, init=False)
 class MechanismChosen:
     """The client has chosen a SASL mechanism of those offered; an exchange begins."""
 
-    mechanism: str
+    mechanism: Final[str]
+
+    def __init__(self, mechanism: str) -> None:
+        self.mechanism = mechanism
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False, repr=False)
 class TokenReceived:
     """A message of the SASL exchange for the mechanism that was chosen last."""
 
-    message: bytes = field(repr=False)
+    message: Final[bytes]
     """A PLAIN message holds a password."""
 
+    def __init__(self, message: bytes) -> None:
+        self.message = message
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, init=False)
 class ConnectionClosed:
     """Nothing more is read; the connection is to be closed."""
 
-    reason: str
+    reason: Final[str]
     """One line for the log."""
-    delayed: bool = False
+    delayed: Final[bool]
     """Whether the answer and the closing wait for `connection.failed.authentication.delay.ms`."""
-    error: bool = True
+    error: Final[bool]
     """Whether the peer did something wrong, rather than just leave."""
+
+    def __init__(self, reason: str, delayed: bool = False, error: bool = True) -> None:
+        self.reason = reason
+        self.delayed = delayed
+        self.error = error
 
 
 class LoginFault(Enum):

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import string
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -34,11 +33,9 @@ from kafka_dt.identity.credentials.shared import SharedCredentials
 from kafka_dt.idle import IdleTime
 from kafka_dt.metrics import Counts
 from kafka_dt.tokens import DelegationToken
-from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism
+from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, salt_text
 
 ITERATIONS: Final = 4096
-SALT_BITS: Final = 130
-"""As many as `ScramFormatter.secureRandomString` of Kafka draws."""
 MAX_DERIVED: Final = 50_000
 """How many credentials are kept; about 400 bytes each."""
 AT_ONCE: Final = 2
@@ -49,11 +46,6 @@ MOST_WAITING: Final = 1_000
 _Key = tuple[ScramMechanism, str, bytes]
 """Mechanism, token id and HMAC."""
 
-_DIGITS: Final = string.digits + string.ascii_lowercase
-_PAIRS: Final = [f"{first}{second}".encode() for first in _DIGITS for second in _DIGITS]
-"""Two digits of base 36 by their value."""
-_MOST_DIGITS: Final = 26
-"""What `SALT_BITS` need in base 36."""
 _PLACE_BYTES: Final = 8
 """The first bytes of a digest decide on the iterations, the last ones are the salt."""
 
@@ -67,8 +59,8 @@ class Salts:
         self._unprovable = {mechanism: self._keys_of_nobody(mechanism) for mechanism in ScramMechanism}
 
     def salt(self, mechanism: ScramMechanism, name: str) -> bytes:
-        """Give the salt of a name, in the form of those that Kafka's tools give to users: 130 bits as base 36 text."""
-        return _salt(self._derive(b"salt", mechanism, name))
+        """Give the salt of a name, in the form of those that Kafka's tools give to users."""
+        return salt_text(self._derive(b"salt", mechanism, name))
 
     def token(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
         """Give a decoy that looks like the credential of the token with an id, if there is one or not."""
@@ -97,7 +89,7 @@ class Salts:
 
     def _decoy(self, mechanism: ScramMechanism, digest: bytes, iterations: int) -> ScramCredential:
         stored_key, server_key = self._unprovable[mechanism]
-        return ScramCredential(_salt(digest), stored_key, server_key, iterations)
+        return ScramCredential(salt_text(digest), stored_key, server_key, iterations)
 
     def _keys_of_nobody(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
         """Give keys for all decoys: no proof fits the stored key, and the server key is never sent."""
@@ -109,17 +101,6 @@ class Salts:
         derivation = self._keyed.copy()
         derivation.update(text)
         return derivation.finalize()
-
-
-def _salt(digest: bytes) -> bytes:
-    """Make a salt of the last bits of a digest; it takes the same time for all."""
-    number = int.from_bytes(digest) % 2**SALT_BITS
-    digits = []
-    for _ in range(_MOST_DIGITS // 2):
-        number, pair = divmod(number, len(_PAIRS))
-        digits.append(_PAIRS[pair])
-    digits.reverse()
-    return b"".join(digits).lstrip(b"0") or b"0"
 
 
 def derive_token_credential(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:

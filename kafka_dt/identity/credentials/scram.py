@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafka_dt.identity.credentials.derivation import Salts, TokenCredentials
 from kafka_dt.identity.login.exchange import Account, Claim
@@ -25,11 +25,11 @@ from kafka_dt.tokens import Principal, has_token_id_form
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ScramAccount(Account):
     """A user or a token with its credential; for an unknown name a decoy."""
 
-    credential: ScramCredential = field(kw_only=True, repr=False)
+    credential: Final[ScramCredential] = field(kw_only=True, repr=False)
     """What the client's proof is compared with."""
 
 
@@ -43,15 +43,15 @@ class ScramUsers(Protocol):
         """Give the count of iterations of every user with a mechanism, in ascending order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Beginning:
     """What is known of a SCRAM login when its challenge is due."""
 
-    challenged: ScramCredential | ScramParameters
+    challenged: Final[ScramCredential | ScramParameters]
     """What the challenge is made of; a credential if it is also what the proof is checked against."""
-    account: ScramAccount | None
+    account: Final[ScramAccount | None]
     """What the name stands for; None if it may be a token, which is to be found until the proof is there."""
-    may_be_token: bool
+    may_be_token: Final[bool]
     """Whether the login may be one by token, as far as the name and the claim tell."""
 
 

@@ -12,22 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from kafka_dt.identity.login.tokens import LoginTokens
 from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
 from kafka_dt_protocol.sasl import StepResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Account:
     """The principal and the token that a name stands for."""
 
-    principal: Principal | None
+    principal: Final[Principal | None]
     """The principal that a correct proof leads to; None for an unknown name, for which there is no correct proof."""
-    token: DelegationToken | None = None
+    token: Final[DelegationToken | None] = None
     """The token of a login by token, with the HMACs that its credential is made of, in the same order."""
-    ends_timestamp_ms: int | None = None
+    ends_timestamp_ms: Final[int | None] = None
     """When a login without one of our tokens has to end, milliseconds since the epoch; None for no end."""
 
 

@@ -36,26 +36,26 @@ _REASONS: Final[Mapping[Fault, RefusalReason]] = {
 _GENERIC: Final = "Authentication failed during {} due to invalid credentials with SASL mechanism {}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Identity:
     """Who a connection belongs to."""
 
-    principal: Principal
-    mechanism: str
-    token_id: str | None = None
+    principal: Final[Principal]
+    mechanism: Final[str]
+    token_id: Final[str | None] = None
     """The token that was logged in with; None without one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoggedIn:
     """The login is complete."""
 
-    message: bytes | None
+    message: Final[bytes | None]
     """The mechanism's last message to the client; None if it has none."""
-    identity: Identity
-    session_lifetime_ms: int | None
+    identity: Final[Identity]
+    session_lifetime_ms: Final[int | None]
     """None if the session has no end."""
-    token: Token | None = None
+    token: Final[Token | None] = None
     """The token that was logged in with, as it is now."""
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -123,10 +123,10 @@ class Authenticator:
         except Exception:  # noqa: BLE001 - it must not end the login unseen, nor sooner than a refusal
             self._went_wrong()
             return
-        if isinstance(outcome, Coroutine):
-            self._connection.requests.start(self._await(outcome))
-        else:
+        if isinstance(outcome, LoginOutcome):
             self._conclude(outcome)
+        else:
+            self._connection.requests.start(self._await(outcome))
 
     def end_session_at(self, when_ms: int) -> None:
         """End the session at an instant, milliseconds since the epoch, also one that has yet to begin."""

@@ -340,7 +340,7 @@ class ClientConnection(asyncio.Protocol):
                     self.close()
                 return
             event = machine.next_event(self.services.steady_ms())
-            if not (isinstance(event, ConnectionClosed) and event.delayed):
+            if machine.unsent and not (isinstance(event, ConnectionClosed) and event.delayed):
                 # The answer to a failed login waits with the closing: guessing takes its time.
                 self._flush()
             if machine.has_more:

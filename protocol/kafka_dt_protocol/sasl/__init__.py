@@ -52,6 +52,7 @@ from kafka_dt_protocol.sasl.scram import (
     derive_keys,
     keys_of,
     salt_password,
+    salt_text,
 )
 from kafka_dt_protocol.sasl.scram_client import MAX_ITERATIONS, ScramClient
 from kafka_dt_protocol.sasl.scram_server import TOKENAUTH, ScramServer
@@ -104,4 +105,5 @@ __all__ = [
     "keys_of",
     "plain_message",
     "salt_password",
+    "salt_text",
 ]

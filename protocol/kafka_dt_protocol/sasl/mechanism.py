@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 Credential_contra = TypeVar("Credential_contra", contravariant=True)
 
@@ -32,24 +32,32 @@ def _no_extensions() -> Mapping[str, str]:
     return NO_EXTENSIONS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Challenge:
     """The login goes on: the client has to answer this message."""
 
-    message: bytes
+    message: Final[bytes]
     """The mechanism's next message to the client."""
 
+    def __init__(self, message: bytes) -> None:
+        self.message = message
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, init=False)
 class CredentialRequest:
     """The driver has to find a credential and pass it to `resume`."""
 
-    name: str
+    name: Final[str]
     """The authentication id: a user name or a token id. Up to 16 KiB, perhaps with control characters."""
-    token: bool = False
+    token: Final[bool]
     """True if the client asked for a login by delegation token (`tokenauth=true`)."""
-    extensions: Mapping[str, str] = field(default_factory=_no_extensions)
+    extensions: Final[Mapping[str, str]]
     """All SASL extensions as sent, `tokenauth` included."""
+
+    def __init__(self, name: str, token: bool = False, extensions: Mapping[str, str] = NO_EXTENSIONS) -> None:
+        self.name = name
+        self.token = token
+        self.extensions = extensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +68,27 @@ class VerdictRequest:
     """The token as the client sent it; a holder of the token can log in, so it is a secret."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class Success:
     """The client has proved that it is `identity`."""
 
-    message: bytes | None
+    message: Final[bytes | None]
     """The mechanism's last message to the client, may be empty; None if it has none, as GSSAPI, whose client has the
     last word. (SaslAuthenticate is answered all the same; for bare tokens it makes a difference.)"""
-    identity: str
+    identity: Final[str]
     """The authentication id: a user name or a token id. The principal is the driver's decision."""
-    extensions: Mapping[str, str] = field(default_factory=_no_extensions)
+    extensions: Final[Mapping[str, str]]
     """The SASL extensions that the client sent, such as `tokenauth`; the client's proof covers them."""
-    proved: int = 0
+    proved: Final[int]
     """Which of several passwords the client has, as the driver supplied them; 0 is the first."""
+
+    def __init__(
+        self, message: bytes | None, identity: str, extensions: Mapping[str, str] = NO_EXTENSIONS, proved: int = 0
+    ) -> None:
+        self.message = message
+        self.identity = identity
+        self.extensions = extensions
+        self.proved = proved
 
 
 class Fault(Enum):

@@ -11,9 +11,11 @@ Source: RFC 5802 sections 2.2 and 3, RFC 7677; org.apache.kafka.common.security.
 
 import hashlib
 import hmac
+import string
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.text import encode_text
@@ -53,30 +55,59 @@ _HASH_NAMES = MappingProxyType({ScramMechanism.SHA_256: "sha256", ScramMechanism
 _HASH_BYTES = MappingProxyType({ScramMechanism.SHA_256: 32, ScramMechanism.SHA_512: 64})
 _MIN_ITERATIONS = 4096
 
+_SALTS: Final = 2**130
+"""How many salts there are: `ScramFormatter.secureRandomString` draws 130 bits."""
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_PAIRS: Final = [f"{first}{second}".encode() for first in _DIGITS for second in _DIGITS]
+"""Two digits of base 36 by their value."""
+_WORD_PAIRS: Final = 5
+_WORD: Final = 36 ** (2 * _WORD_PAIRS)
+"""What so many pairs can tell fits into a machine word."""
+_WORDS: Final = 3
+"""How many of these a salt needs."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, init=False)
 class ScramParameters:
     """What a server tells a client that names a user: all of a credential that the challenge needs."""
 
-    salt: bytes
-    iterations: int
+    salt: Final[bytes]
+    iterations: Final[int]
     """The rounds of PBKDF2."""
 
+    def __init__(self, salt: bytes, iterations: int) -> None:
+        self.salt = salt
+        self.iterations = iterations
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, init=False, repr=False)
 class ScramCredential:
     """What a server keeps of a password: enough to check a proof, not enough to make one."""
 
-    salt: bytes
+    salt: Final[bytes]
     """Random bytes, told to every client that names the user."""
-    stored_key: bytes = field(repr=False)
+    stored_key: Final[bytes]
     """H(ClientKey), `hash_bytes` long."""
-    server_key: bytes = field(repr=False)
+    server_key: Final[bytes]
     """HMAC(SaltedPassword, "Server Key"), `hash_bytes` long."""
-    iterations: int
+    iterations: Final[int]
     """The rounds of PBKDF2."""
-    alternatives: "tuple[ScramCredential, ...]" = field(default=(), repr=False)
+    alternatives: "Final[tuple[ScramCredential, ...]]"
     """Credentials of other passwords that are as good, with the same salt and iterations; they have none themselves."""
+
+    def __init__(
+        self,
+        salt: bytes,
+        stored_key: bytes,
+        server_key: bytes,
+        iterations: int,
+        alternatives: "tuple[ScramCredential, ...]" = (),
+    ) -> None:
+        self.salt = salt
+        self.stored_key = stored_key
+        self.server_key = server_key
+        self.iterations = iterations
+        self.alternatives = alternatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +175,19 @@ def is_valid_proof(mechanism: ScramMechanism, stored_key: bytes, auth_message: b
 
 def _xor(left: bytes, right: bytes) -> bytes:
     return (int.from_bytes(left) ^ int.from_bytes(right)).to_bytes(len(left))
+
+
+def salt_text(digest: bytes) -> bytes:
+    """Make a salt of the last 130 bits of a digest: their number in base 36, as Kafka's tools write random bits.
+
+    It takes the same time for all digests of a length.
+    """
+    number = int.from_bytes(digest) % _SALTS
+    pairs: list[bytes] = []
+    for _ in range(_WORDS):
+        number, word = divmod(number, _WORD)
+        for _ in range(_WORD_PAIRS):
+            pairs.append(_PAIRS[word % len(_PAIRS)])
+            word //= len(_PAIRS)
+    pairs.reverse()
+    return b"".join(pairs).lstrip(b"0") or b"0"

@@ -18,7 +18,8 @@ Source: RFC 5802 sections 5.1 and 7; org.apache.kafka.common.security.scram.inte
 import binascii
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
 from kafka_dt_protocol.sasl.errors import MalformedScramMessage, ServerRejected
 from kafka_dt_protocol.sasl.mechanism import NO_EXTENSIONS
@@ -29,22 +30,39 @@ MAX_MESSAGE_BYTES = 16_384
 _LONGEST_COUNT = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class ClientFirst:
     """The client names its user or its token."""
 
-    gs2_header: str
+    gs2_header: Final[str]
     """`n,,` or `n,a=...,` as sent: what `c=` of the client-final has to repeat."""
-    authorization_id: str | None
+    authorization_id: Final[str | None]
     """Who the client wants to act as, None if it does not say."""
-    name: str
+    name: Final[str]
     """The authentication id, unescaped."""
-    nonce: str
+    nonce: Final[str]
     """The client's part of the nonce."""
-    extensions: Mapping[str, str]
+    extensions: Final[Mapping[str, str]]
     """In the order of the message."""
-    bare: str
+    bare: Final[str]
     """The message without the gs2 header, as sent: the first part of the AuthMessage."""
+
+    def __init__(
+        self,
+        *,
+        gs2_header: str,
+        authorization_id: str | None,
+        name: str,
+        nonce: str,
+        extensions: Mapping[str, str],
+        bare: str,
+    ) -> None:
+        self.gs2_header = gs2_header
+        self.authorization_id = authorization_id
+        self.name = name
+        self.nonce = nonce
+        self.extensions = extensions
+        self.bare = bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +75,17 @@ class ServerFirst:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False, repr=False)
 class ClientFinal:
     """The client proves that it knows the password."""
 
-    without_proof: str
+    without_proof: Final[str]
     """The message up to the proof, as sent: the last part of the AuthMessage."""
-    proof: bytes = field(repr=False)
+    proof: Final[bytes]
+
+    def __init__(self, without_proof: str, proof: bytes) -> None:
+        self.without_proof = without_proof
+        self.proof = proof
 
 
 def parse_client_first(message: bytes) -> ClientFirst:

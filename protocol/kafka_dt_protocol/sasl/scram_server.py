@@ -29,6 +29,7 @@ org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler; lib
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from kafka_dt_protocol.errors import LocalProtocolError
 from kafka_dt_protocol.sasl.errors import MalformedScramMessage
@@ -50,23 +51,39 @@ TOKENAUTH = "tokenauth"
 _OTHER_AUTHORIZATION_ID = "Authentication failed: Client requested an authorization id that is different from username"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class _Exchange:
     """What the server has to remember between its challenge and the client's proof."""
 
-    client_first: ClientFirst
-    server_first: str
-    client_final_starts: tuple[str, str]
+    client_first: Final[ClientFirst]
+    server_first: Final[str]
+    client_final_starts: Final[tuple[str, str]]
     """By the RFC, and as an old librdkafka has it."""
-    known: ScramCredential | ScramParameters
+    known: Final[ScramCredential | ScramParameters]
+
+    def __init__(
+        self,
+        client_first: ClientFirst,
+        server_first: str,
+        client_final_starts: tuple[str, str],
+        known: ScramCredential | ScramParameters,
+    ) -> None:
+        self.client_first = client_first
+        self.server_first = server_first
+        self.client_final_starts = client_final_starts
+        self.known = known
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class _Proof:
     """The client's proof, while the credential is still to come."""
 
-    exchange: _Exchange
-    client_final: ClientFinal
+    exchange: Final[_Exchange]
+    client_final: Final[ClientFinal]
+
+    def __init__(self, exchange: _Exchange, client_final: ClientFinal) -> None:
+        self.exchange = exchange
+        self.client_final = client_final
 
 
 class _Bare(Enum):

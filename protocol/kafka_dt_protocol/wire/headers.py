@@ -37,16 +37,22 @@ _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _NO_TAGGED_FIELDS: Final = b"\0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class RequestHeader:
     """The header of a request, in any header version."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
+    api_key: Final[int]
+    api_version: Final[int]
+    correlation_id: Final[int]
     """Comes back in the answer; any number, also negative."""
-    client_id: str | None
+    client_id: Final[str | None]
     """What the client calls itself, for logs and quotas; proves nothing."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
 
 
 def parse_request_header(frame: bytes, apis: ApiTable = APIS) -> tuple[RequestHeader, int]:

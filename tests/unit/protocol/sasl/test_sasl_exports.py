@@ -52,5 +52,6 @@ def test_the_public_names_are_these() -> None:
         "keys_of",
         "plain_message",
         "salt_password",
+        "salt_text",
     ]
     assert all(hasattr(kafka_dt_protocol.sasl, name) for name in kafka_dt_protocol.sasl.__all__)
