@@ -37,6 +37,7 @@ from kafka_dt.pipeline.report.signs.finding import collected, counts, each_of, m
 from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
+from kafka_dt.pipeline.report.told_once import told_once
 from kafka_dt.pipeline.report.zones import Zones
 from kafka_dt.pipeline.session import for_few_rows
 
@@ -128,7 +129,7 @@ class Analysis:
         with for_few_rows(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
             observed = Observed.of(self._events, usage, lives, deeds=deeds, zones=zones, work=self._store.work)
-            found = look_for(settings.signs, observed)
+            found = told_once(look_for(settings.signs, observed), settings.signs)
             findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", found)
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))

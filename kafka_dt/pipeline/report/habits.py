@@ -13,6 +13,9 @@ habit from the first one on.
 *A shared tool.* The tokens of `_BEFORE` principals were used by a client at one address, the first of them some days
 (`_TOOL_FOR`) ago: a web page for topics logs in with the tokens of the people who look at it.
 
+*A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
+with theirs, on as many days: a second line where the first one fails, or a provider from which people work.
+
 *A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
 machine of their own.
 
@@ -34,7 +37,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct, nth
+from kafka_dt.pipeline.report.expressions import distinct, is_public, nth
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.peers import PEOPLE
 
@@ -48,6 +51,10 @@ _BEFORE: Final = 3
 """A thief has the token of one owner, or of two."""
 _ALWAYS: Final = 6
 """More owners, days and machines than a thief has."""
+_LINE: Final = 3
+"""One thief has the tokens of fewer, and hardly the library of each."""
+_USUAL_FOR: Final = timedelta(days=1)
+"""How long an owner had a library elsewhere that is its usual one."""
 _TOOL_FOR: Final = timedelta(days=3)
 """A thief uses what it has got within a day or two."""
 _AT_HAND: Final = timedelta(hours=1)
@@ -62,13 +69,14 @@ def month_around(instant: str) -> WindowSpec:
 
 
 def without_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Leave out uses that the habits of a hub, a shared tool or the owner's own login explain.
+    """Leave out uses that the habits of a hub, a shared tool, a line of many or the owner's own login explain.
 
     Args:
-        uses: has `who`, `requester`, `zone`, `address`, `software`, `client` and `first_seen`.
+        uses: has `who`, `requester`, `zone`, `wide`, `address`, `software`, `client` and `first_seen`.
         usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
     """
-    return without_own_logins(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
+    of_none = _without_shared_lines(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
+    return without_own_logins(of_none, usage)
 
 
 def _without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
@@ -112,6 +120,39 @@ def _without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
     is_tool = (F.col("shared_since") < F.col("first_seen")) & (F.col("known_since") < F.col("first_seen"))
     rows = uses.join(tools, tool, "left").where(~F.coalesce(is_tool, F.lit(False)))
     return rows.drop("shared_since", "known_since")
+
+
+def _without_shared_lines(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses with the owner's library over the Internet, from a network from which others come with theirs.
+
+    Args:
+        uses: has `who`, `wide`, `software` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+    """
+    library = ["who", "software"]
+    by_token = usage.where(F.col("token_id").isNotNull())
+    known = by_token.groupBy(*library).agg((F.min("first_seen") + F.lit(_USUAL_FOR)).alias("usual_since"))
+    public = uses.where(is_public(F.col("wide"))).select(*library, "wide", "first_seen").distinct()
+    came = (
+        by_token.join(public.select("wide").distinct(), "wide", "left_semi")
+        .groupBy(*library, "wide")
+        .agg(F.min("first_seen").alias("came"))
+        .join(known, library)
+        .where(F.col("came") > F.col("usual_since"))
+        .groupBy(F.col("who").alias("other"), "wide")
+        .agg(F.min("came").alias("came"))
+    )
+    apart = F.abs(F.unix_seconds("came") - F.unix_seconds("first_seen"))
+    lines = (
+        public.join(known, library)
+        .where(F.col("first_seen") > F.col("usual_since"))
+        .join(came, "wide")
+        .where((F.col("other") != F.col("who")) & (apart <= int(AROUND.total_seconds())))
+        .groupBy(*library, "wide", "first_seen")
+        .agg(F.least(F.count_distinct("other"), F.count_distinct(F.to_date("came"))).alias("along"))
+        .where(F.col("along") >= _LINE)
+    )
+    return uses.join(lines, [*library, "wide", "first_seen"], "left_anti")
 
 
 def without_workshops(uses: DataFrame, usage: DataFrame) -> DataFrame:

@@ -89,6 +89,8 @@ class Principal:
     """The other owners for which it created tokens."""
     ended: int = 0
     """The owners whose tokens it ended, on its largest day."""
+    renews_for: int = 0
+    """The other owners whose tokens it renewed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +260,7 @@ class _Made:
         self.mechanisms: dict[str, datetime] = {}
         self.administers: datetime | None = None
         self.creates_for: set[str] = set()
+        self.renews_for: set[str] = set()
         self.ended: dict[Any, set[str]] = defaultdict(set)
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -270,6 +273,8 @@ class _Made:
             self.mechanisms[row["mechanism"]] = min(self.mechanisms.get(row["mechanism"], first), first)
         if kind is EventType.TOKEN_CREATED and owner != principal:
             self.creates_for.add(owner)
+        if kind is EventType.TOKEN_RENEWED and owner != principal:
+            self.renews_for.add(owner)
         if kind is EventType.TOKEN_EXPIRED and principal not in {owner, row["requester"]}:
             self.ended[row["date"]].add(owner)
 
@@ -283,6 +288,7 @@ class _Made:
             administers=self.administers,
             creates_for=frozenset(self.creates_for),
             ended=max(map(len, self.ended.values()), default=0),
+            renews_for=len(self.renews_for),
         )
 
 

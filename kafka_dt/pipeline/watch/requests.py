@@ -42,7 +42,7 @@ def wrong_hands(row: Seen, habits: Habits, state: State) -> Finding | None:
     """Find a principal that has the HMAC of a token that is not its own and that it did not request."""
     if not row.is_refused(*TOKEN_CHANGES) or row.reason != OWNER_MISMATCH or row.token_id is None:
         return None
-    if row.principal == row.requester or _describes_there(row, habits, state):
+    if row.principal == row.requester or _works_there(row, habits, state):
         return None
     return finding_of(
         FOREIGN_RENEWAL,
@@ -58,13 +58,17 @@ def wrong_hands(row: Seen, habits: Habits, state: State) -> Finding | None:
     )
 
 
-def _describes_there(row: Seen, habits: Habits, state: State) -> bool:
-    """Whether the principal is where it was before, and describes tokens of others as its work: it has their HMACs."""
+def _works_there(row: Seen, habits: Habits, state: State) -> bool:
+    """Whether the principal is where it was before, and has HMACs of others by its work: it describes or renews."""
     name = row.principal or ""
     principal, owner = habits.principals.get(name), habits.owners.get(name)
-    if principal is None or owner is None or not principal.describes or row.wide not in owner.networks:
+    if principal is None or owner is None or row.wide not in owner.networks:
         return False
-    return not any((each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values())
+    if principal.renews_for >= FOREIGN_RENEWAL.thresholds.served_owners:
+        return True
+    return principal.describes and not any(
+        (each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values()
+    )
 
 
 def described(row: Seen, habits: Habits, state: State) -> Finding | None:
@@ -87,7 +91,7 @@ def described(row: Seen, habits: Habits, state: State) -> Finding | None:
     return finding_of(
         NEW_DESCRIBER,
         row,
-        Severity.HIGH,
+        Severity.MEDIUM,
         {
             "tokens in an answer": row.described,
             "its own tokens": own,

@@ -7,7 +7,8 @@ cases:
   `DELEGATION_TOKEN_OWNER_MISMATCH` only to a client that has the token's HMAC, so one request is enough. The principal
   that requested the token for its owner (KIP-373) is no stranger: it has the HMAC, and may not renew the token either.
   Neither is an operator that describes tokens of others on `operator_days` other days, from the same zone and with the
-  same library: the answers have the HMACs, and a super user may end a token but not renew it.
+  same library: the answers have the HMACs, and a super user may end a token but not renew it. Nor is a service that
+  renews tokens of `served_owners` owners on `operator_days` other days from there: it tries one that does not name it.
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
   for longer than `renewal_history`. The owner allowed it, so the severity is medium.
@@ -81,8 +82,10 @@ class RenewalThresholds:
         timedelta(days=1), "Time for which an owner logs in where it renews its token"
     )
     """A thief with a password renews within hours, before the token expires."""
-    operator_days: int = threshold(3, "Other days on which an operator describes tokens of others from there")
-    """Who describes them as work does so every week."""
+    operator_days: int = threshold(3, "Other days on which an operator describes, or a service renews, from there")
+    """Who does so as work does it every week."""
+    served_owners: int = threshold(5, "... and owners whose tokens the service renews")
+    """A renewer of one team has fewer."""
     kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
@@ -99,7 +102,8 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
     renewals = _with_homes(_renewals(seen.events, seen.lives), seen, thresholds)
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
-    known = _with_operators(_with_others_kept(_with_duties(renewers, seen), thresholds), seen, thresholds)
+    known = _with_others_kept(_with_duties(renewers, seen), thresholds)
+    known = _with_services(_with_operators(known, seen, thresholds), thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -107,7 +111,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     its_own = F.col("principal").isin(F.col("owner"), F.col("requester")) & F.col("at_home")
     new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds) & ~its_own
     case = (
-        F.when((F.col("mismatches") > 0) & ~F.col("operator"), F.lit("stranger"))
+        F.when((F.col("mismatches") > 0) & ~F.col("operator") & ~F.col("service"), F.lit("stranger"))
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
         .when(_kept_without_use(thresholds), F.lit("kept without use"))
@@ -174,6 +178,20 @@ def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThre
     others = F.size(F.array_remove("days", F.to_date("first_seen")))
     is_one = F.coalesce(others >= thresholds.operator_days, F.lit(False))
     return renewers.join(operators, place, "left").withColumn("operator", is_one).drop("days")
+
+
+def _with_services(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
+    """Say whether a principal renews tokens of many on other days, in the same zone and with the same library."""
+    place = ["principal", "zone", "software"]
+    served = (
+        renewers.where(F.col("renewals") > 0)
+        .groupBy(*place)
+        .agg(F.count_distinct("owner").alias("served"), F.collect_set(F.to_date("first_seen")).alias("days"))
+    )
+    others = F.size(F.array_remove("days", F.to_date("first_seen")))
+    is_one = (F.col("served") >= thresholds.served_owners) & (others >= thresholds.operator_days)
+    rows = renewers.join(served, place, "left").withColumn("service", F.coalesce(is_one, F.lit(False)))
+    return rows.drop("served", "days")
 
 
 def _on_call(thresholds: RenewalThresholds) -> Column:

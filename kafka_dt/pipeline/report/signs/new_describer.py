@@ -16,7 +16,9 @@ worse. Who gives itself the right to describe and then describes is no administr
 The password of one who describes may be in other hands, too. A describer that was known for `describe_history` is a
 finding if it comes with a library that it never used for anything, gets more tokens than in any answer before, and does
 so in a zone where it never was or at an hour at which it never worked, with an hour around each. A new version of its
-tool has the same library, and a new tool is tried at the desk by day. The severity is medium.
+tool has the same library, and a new tool is tried at the desk by day.
+
+The severity is medium: most who begin to describe are on call, or new in a team.
 
 Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
 first days on.
@@ -48,7 +50,7 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.lives import known_end
-from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -194,7 +196,7 @@ def _findings(answers: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="principal",
-        severity=high_if(F.col("case").isNull()),
+        severity=F.lit(Severity.MEDIUM.value),
         evidence=[
             ("what is unusual", F.col("case")),
             ("tokens in an answer", F.col("described")),

@@ -107,7 +107,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     visits = seen.work("visits", _alone(odd, seen, homes, thresholds))
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
-    by_alone = seen.work("by_alone", _with_uses(alone, uses).drop("wide"))
+    by_alone = seen.work("by_alone", _with_uses(alone, uses))
     rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.usage)), seen.usage)
     there = with_shared(rare, seen.usage, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
@@ -181,7 +181,7 @@ def _with_uses(visits: DataFrame, usage: DataFrame) -> DataFrame:
     for name in ("software", "client"):
         since = F.min("first_seen").over(Window.partitionBy("who", name))
         usage = usage.withColumn(f"{name}_since", since)
-    there = usage.where(F.col("token_id").isNotNull()).join(visits.drop("logins"), ["who", "zone"])
+    there = usage.where(F.col("token_id").isNotNull()).join(visits.drop("logins", "wide"), ["who", "zone"])
     new_client = (F.col("software_since") >= F.col("since")) | (F.col("client_since") >= F.col("since"))
     return there.withColumn("new_client", new_client)
 

@@ -1,8 +1,9 @@
 """A principal is refused tokens of others, or changes of rights: it tries what it can get.
 
 A program works on the tokens of its owner, so a missing right shows for one owner. So a principal that is refused to
-create, renew or end tokens of several owners (`refused_owners`) is reported. The severity is high if it had worked here
-for `refused_history`; a principal that is new may be a scheduler whose ACLs are still missing.
+create, renew or end tokens of several owners is reported: of `refused_owners` in a day, or of `refused_in_all`. The
+severity is high if it had worked here for `refused_history`; a principal that is new may be a scheduler whose ACLs are
+still missing.
 
 So is a principal that is refused changes of ACLs or of users again and again (`refused_rights`): it tries to give
 itself rights. A few times are a mistake, such as a command with the wrong login. The severity is medium, because a
@@ -18,7 +19,8 @@ neither.
 
 Some principals are refused on purpose: tests in CI that check who may do what. So the same requests are quiet in a zone
 where a principal is refused from the beginning on: since `refused_settling` after it began to work here, or after the
-table begins. They are those that are refused there on `refused_days` days.
+table begins. They are those that are refused there on `refused_days` days. Refused renewals are quiet as well where a
+principal renews tokens of many owners as its work.
 
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
@@ -41,8 +43,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -60,8 +63,10 @@ NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 class RefusedChangesThresholds:
     """When refusals are no mistake."""
 
-    refused_owners: int = threshold(2, "Owners whose tokens a principal is refused")
+    refused_owners: int = threshold(2, "Owners whose tokens a principal is refused in a day")
     """A program without its right is refused for the owner that it works for."""
+    refused_in_all: int = threshold(3, "... or in all")
+    """People name a wrong owner now and then."""
     refused_history: timedelta = threshold(timedelta(days=1), "... by a principal that is known for")
     """A new program has got its rights after its first day."""
     refused_rights: int = threshold(10, "Changes of ACLs and users that a principal is refused")
@@ -88,7 +93,9 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     kinds = F.size(
         F.collect_set(F.when(~of_type(EventType.LOGIN), F.col("type"))).over(Window.partitionBy("principal", "date"))
     )
-    many, several = F.col("rights") >= thresholds.refused_rights, F.col("owners") >= thresholds.refused_owners
+    whose = F.size(F.collect_set(F.when(of_others, F.col("owner"))).over(Window.partitionBy("principal", "date")))
+    many = F.col("rights") >= thresholds.refused_rights
+    several = (F.col("in_a_day") >= thresholds.refused_owners) | (F.col("owners") >= thresholds.refused_in_all)
     probes = F.col("kinds") >= thresholds.refused_kinds
     asked = of_type(*TOKEN_CHANGES, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
@@ -97,8 +104,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     refused = seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
     since = known_since(seen.deeds, seen.clients)
     rows = (
-        _without_tests(refused.join(since, "principal", "left"), seen, thresholds)
-        .withColumns({"rights": rights, "kinds": kinds, "names": names})
+        _without_services(_without_tests(refused.join(since, "principal", "left"), seen, thresholds), seen)
+        .withColumns({"rights": rights, "kinds": kinds, "names": names, "whose": whose})
         .where(of_others | many | probes | named)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal", "known_since")
@@ -109,6 +116,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.max("kinds").alias("kinds"),
             F.max(F.when(named, F.col("names"))).alias("names"),
             F.count_distinct(F.when(of_others, F.col("owner"))).alias("owners"),
+            F.max("whose").alias("in_a_day"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
@@ -151,6 +159,15 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
         .crossJoin(F.broadcast(begin))
         .where(~(from_the_start & (F.col("days") >= thresholds.refused_days)))
     )
+
+
+def _without_services(refused: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out refused renewals of a service where it renews tokens of many: it tries one that does not name it."""
+    of_others = ok(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
+    served = F.count_distinct("owner") >= FOREIGN_RENEWAL.thresholds.served_owners
+    renewed = seen.zones.of(seen.deeds.where(of_others)).groupBy("principal", "zone").agg(served.alias("serves"))
+    services = renewed.where("serves").withColumn("type", F.lit(EventType.TOKEN_RENEWED.value)).drop("serves")
+    return refused.join(services, ["principal", "zone", "type"], "left_anti")
 
 
 REFUSED_CHANGES: Final = Sign(

@@ -45,18 +45,19 @@ on a host that several principals share (`hosts.with_shared`). If the client is 
 have come from anywhere.
 
 What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
-used in a zone with a library as those of other owners were before, and a tool at one address that logs in with the
-tokens of several principals. So is an owner that has just logged in at the address without a token, with a library that
+used in a zone with a library as those of other owners were before, a tool at one address that logs in with the tokens
+of several principals, and the owner's library in a network of the Internet from which others come with theirs in that
+month, such as a second line. So is an owner that has just logged in at the address without a token, with a library that
 it had: it tries its token itself. And so is another client on a day on which people try libraries together.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
 themselves. The finding names these: an engineer on call may have tried the token, or taken it.
 
-Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy or address
-translation; one with a person's token and program by day on a shared host; one that takes over a token that is not
-used any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner while
-its home is down; one that needs no login, because it has a connection that is open already. Of a thief with the
+Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy, address
+translation or provider; one with a person's token and program by day on a shared host; one that takes over a token that
+is not used any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner
+while its home is down; one that needs no login, because it has a connection that is open already. Of a thief with the
 tokens of many people of a hub only the first few are reported. An owner that moves alone and changes its program
 looks like a theft once. An owner with one token has little history, and a token with fewer logins than
 `history_logins` has none.

@@ -100,7 +100,7 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
         ],
         ("refused_changes", "User:anna", "high"),
     ),
-    "a first description": ([described("User:anna")], ("new_describer", "User:anna", "high")),
+    "a first description": ([described("User:anna")], ("new_describer", "User:anna", "medium")),
     "allowed to create after other work": ([granted(), for_another()], ("new_requester", "t-new", "high")),
     "a password instead of a keytab": ([by_mechanism("User:etl", "PLAIN")], ("new_mechanism", "User:etl", "medium")),
     "tokens of six owners ended": (ends(OTHERS), ("ended_for_many", "User:ops", "medium")),
@@ -295,6 +295,16 @@ def test_a_first_description_makes_no_operator() -> None:
     learned = replace(learned, principals={**learned.principals, "User:anna": anna})
     tried = row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl", wide=OFFICE)
     assert [each.kind for each in judge([tried], learned, state)] == ["foreign_renewal"]
+
+
+@pytest.mark.parametrize("owners", [4, 5])
+def test_a_service_that_renews_tokens_of_many_may_try_one_that_does_not_name_it(owners: int) -> None:
+    anna = Principal(SINCE, {"GSSAPI": SINCE}, renews_for=owners)
+    tried = row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl", wide=OFFICE)
+    found = judge(
+        [tried, replace(tried, wide=ELSEWHERE, token_id="t-load")], company(principals={"User:anna": anna}), State()
+    )
+    assert [each.subject for each in found] == ["t-etl"] * (owners < 5) + ["t-load"]
 
 
 def test_what_was_found_is_found_once_until_there_is_more() -> None:
