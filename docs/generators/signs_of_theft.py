@@ -21,8 +21,8 @@ _HEAD: Final = """\
 tries to get one. A sign is a reason to look, not a proof. Each finding has a severity: **high** (a stranger most likely
 has a token that works: act now) or **medium** (look today), and the next commands.
 
-In a report a token that may still live has one finding. If several signs tell of it, it is that of the gravest, and
-what the others say is its last piece of evidence, *also*.
+In a report a use of a token, at one address, is one finding. If several signs tell of it, it is that of the gravest,
+and what the others say is its last piece of evidence, *also*.
 
 No sign compares clients by address alone, because a pod that starts again has another one: addresses count by their
 [zone](how-to/pipeline-report.md#zones), client ids without their numbers and random parts. All signs see what a node

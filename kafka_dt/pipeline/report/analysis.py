@@ -42,12 +42,12 @@ from kafka_dt.pipeline.report.zones import Zones
 from kafka_dt.pipeline.session import for_few_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.networks import Network
-    from kafka_dt.pipeline.report.signs.finding import Finding
+    from kafka_dt.pipeline.report.signs.finding import Finding, Severity
     from kafka_dt.pipeline.report.store import Store
     from kafka_dt.pipeline.report.suppressions import Suppressed, Suppression
 
@@ -129,13 +129,14 @@ class Analysis:
         with for_few_rows(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
             observed = Observed.of(self._events, usage, lives, deeds=deeds, zones=zones, work=self._store.work)
-            found = told_once(look_for(settings.signs, observed), settings.signs)
+            found = look_for(settings.signs, observed)
             findings = self._keep(ParquetOutput.FINDINGS, "Looking for signs of theft", found)
         (numbers,) = rows_of(
             lives.agg(F.count("*").alias("tokens"), F.count(F.when(alive_at(self._at), 1)).alias("alive"))
         )
         first, suppressed = self._divided(most_urgent_first(findings), now)
-        left_out = Counter((each.finding.kind, each.finding.severity) for each in suppressed)
+        left_out = _numbers(each.finding for each in suppressed)
+        once = told_once(first, settings.signs)
         return Contents(
             at=self._at,
             since=self._since,
@@ -150,13 +151,13 @@ class Analysis:
             expiring=lists[TokenList.EXPIRING_IN_USE],
             never_used=lists[TokenList.NEVER_USED],
             past_half=lists[TokenList.PAST_HALF],
-            findings=first,
-            finding_counts=Counter(counts(findings)) - left_out,
+            findings=once,
+            finding_counts=Counter(counts(findings)) - left_out - (_numbers(first) - _numbers(once)),
             suppressions=settings.suppressions,
             suppressed=suppressed,
             lines=settings.lines,
             signs=settings.signs,
-            cases=report_cases(first, settings.signs, usage, table),
+            cases=report_cases(once, settings.signs, usage, table),
             blast=reached,
             silences=counted.silences(),
             table=table,
@@ -186,6 +187,10 @@ class Analysis:
     def _keep(self, output: ParquetOutput, step: str, frame: DataFrame) -> DataFrame:
         self._progress(step)
         return self._store.keep(output, frame)
+
+
+def _numbers(findings: Iterable[Finding]) -> Counter[tuple[str, Severity]]:
+    return Counter((each.kind, each.severity) for each in findings)
 
 
 def _span(events: DataFrame, at: datetime | None) -> tuple[datetime, datetime]:

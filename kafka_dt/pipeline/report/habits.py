@@ -14,7 +14,8 @@ habit from the first one on.
 (`_TOOL_FOR`) ago: a web page for topics logs in with the tokens of the people who look at it.
 
 *A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
-with theirs, on as many days: a second line where the first one fails, or a provider from which people work.
+with theirs, from as many other addresses and on as many days: a second line where the first one fails, or a provider
+from which people work.
 
 *A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
 machine of their own.
@@ -37,8 +38,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct, is_public, nth
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, is_public, nth
 from kafka_dt.pipeline.report.lives import own_addresses
+from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.peers import PEOPLE
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ _BEFORE: Final = 3
 _ALWAYS: Final = 6
 """More owners, days and machines than a thief has."""
 _LINE: Final = 3
-"""One thief has the tokens of fewer, and hardly the library of each."""
+"""A thief has the tokens of fewer, or one machine."""
 _USUAL_FOR: Final = timedelta(days=1)
 """How long an owner had a library elsewhere that is its usual one."""
 _TOOL_FOR: Final = timedelta(days=3)
@@ -125,34 +127,42 @@ def _without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
 def _without_shared_lines(uses: DataFrame, usage: DataFrame) -> DataFrame:
     """Leave out uses with the owner's library over the Internet, from a network from which others come with theirs.
 
+    The others come from other addresses than the use: each has a line, and a thief has one machine.
+
     Args:
-        uses: has `who`, `wide`, `software` and `first_seen`.
+        uses: has `who`, `wide`, `address`, `software` and `first_seen`.
         usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
     """
-    library = ["who", "software"]
+    library, use = ["who", "software"], ["who", "software", "wide", "address", "first_seen"]
     by_token = usage.where(F.col("token_id").isNotNull())
-    known = by_token.groupBy(*library).agg((F.min("first_seen") + F.lit(_USUAL_FOR)).alias("usual_since"))
-    public = uses.where(is_public(F.col("wide"))).select(*library, "wide", "first_seen").distinct()
-    came = (
-        by_token.join(public.select("wide").distinct(), "wide", "left_semi")
-        .groupBy(*library, "wide")
-        .agg(F.min("first_seen").alias("came"))
-        .join(known, library)
-        .where(F.col("came") > F.col("usual_since"))
-        .groupBy(F.col("who").alias("other"), "wide")
-        .agg(F.min("came").alias("came"))
+    had = by_token.groupBy(*library, F.col("wide").alias("elsewhere")).agg(
+        (F.min("first_seen") + F.lit(_USUAL_FOR)).alias("usual_since")
     )
-    apart = F.abs(F.unix_seconds("came") - F.unix_seconds("first_seen"))
+    is_line = is_public(F.col("wide")) & (F.col("software") != UNKNOWN)
+    public = _with_usual(uses.where(is_line).select(*use).distinct(), had)
+    there = by_token.where(is_line & (F.col("zone_kind") == ZoneKind.LEARNED.value))
+    came = _with_usual(there.join(public.select("wide").distinct(), "wide", "left_semi").select(*use).distinct(), had)
+    other = [F.col(name).alias(f"other_{name}") for name in ("who", "address", "first_seen")]
+    apart = F.abs(F.unix_seconds("other_first_seen") - F.unix_seconds("first_seen"))
     lines = (
-        public.join(known, library)
-        .where(F.col("first_seen") > F.col("usual_since"))
-        .join(came, "wide")
-        .where((F.col("other") != F.col("who")) & (apart <= int(AROUND.total_seconds())))
-        .groupBy(*library, "wide", "first_seen")
-        .agg(F.least(F.count_distinct("other"), F.count_distinct(F.to_date("came"))).alias("along"))
-        .where(F.col("along") >= _LINE)
+        public.join(came.select("wide", *other), "wide")
+        .where((F.col("other_who") != F.col("who")) & (F.col("other_address") != F.col("address")))
+        .where(apart <= int(AROUND.total_seconds()))
+        .groupBy(*use)
+        .agg(
+            F.count_distinct("other_who").alias("others"),
+            F.count_distinct("other_address").alias("addresses"),
+            F.count_distinct(F.to_date("other_first_seen")).alias("days"),
+        )
+        .where(F.least("others", "addresses", "days") >= _LINE)
     )
-    return uses.join(lines, [*library, "wide", "first_seen"], "left_anti")
+    return uses.join(lines, use, "left_anti")
+
+
+def _with_usual(uses: DataFrame, had: DataFrame) -> DataFrame:
+    """Keep uses with a library that the owner had in another large network for a day."""
+    before = (F.col("elsewhere") != F.col("wide")) & (F.col("usual_since") < F.col("first_seen"))
+    return uses.join(had, ["who", "software"]).where(before).select(uses.columns).distinct()
 
 
 def without_workshops(uses: DataFrame, usage: DataFrame) -> DataFrame:

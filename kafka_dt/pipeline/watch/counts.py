@@ -45,6 +45,8 @@ def refused_changes(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     if row.principal is None or row.owner is None or row.principal == row.owner:
         return None
+    if row.is_refused(EventType.TOKEN_RENEWED) and habits.renews_for_many(row.principal, row.wide):
+        return None
     tally = state.tally(REFUSED_CHANGES.kind, row.principal, row)
     tally.add(row, row.owner)
     if tally.most < REFUSED_CHANGES.thresholds.refused_owners:

@@ -35,6 +35,7 @@ from kafka_dt.pipeline.report.expressions import (
     wide_network,
 )
 from kafka_dt.pipeline.report.lives import known_end, revoked_at
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, PURGED, answers_of_others
 
 if TYPE_CHECKING:
@@ -140,6 +141,13 @@ class Habits:
         """Whether a principal changed rights, users or tokens of others, or may renew some."""
         known = self.principals.get(principal)
         return known is not None and known.administers is not None
+
+    def renews_for_many(self, principal: str, network: str) -> bool:
+        """Whether a principal renews tokens of many, and was in a large network before."""
+        known, owner = self.principals.get(principal), self.owners.get(principal)
+        if known is None or owner is None or network not in owner.networks:
+            return False
+        return known.renews_for >= FOREIGN_RENEWAL.thresholds.served_owners
 
     def others_in(self, network: str, name: str) -> frozenset[str]:
         """Give the principals that have been in a large network for a day, without one of them."""

@@ -64,7 +64,7 @@ def _works_there(row: Seen, habits: Habits, state: State) -> bool:
     principal, owner = habits.principals.get(name), habits.owners.get(name)
     if principal is None or owner is None or row.wide not in owner.networks:
         return False
-    if principal.renews_for >= FOREIGN_RENEWAL.thresholds.served_owners:
+    if row.is_refused(EventType.TOKEN_RENEWED) and habits.renews_for_many(name, row.wide):
         return True
     return principal.describes and not any(
         (each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values()
@@ -91,7 +91,7 @@ def described(row: Seen, habits: Habits, state: State) -> Finding | None:
     return finding_of(
         NEW_DESCRIBER,
         row,
-        Severity.MEDIUM,
+        Severity.MEDIUM if principal.administers is None else Severity.HIGH,
         {
             "tokens in an answer": row.described,
             "its own tokens": own,

@@ -27,11 +27,6 @@ NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})
 """The SASL extensions of a client that sent none."""
 
 
-def _no_extensions() -> Mapping[str, str]:
-    # Needed up to Python 3.11, where a mapping proxy cannot be a default itself.
-    return NO_EXTENSIONS
-
-
 @dataclass(slots=True, init=False)
 class Challenge:
     """The login goes on: the client has to answer this message."""

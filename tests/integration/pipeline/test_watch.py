@@ -197,6 +197,7 @@ def test_it_learns_what_is_usual(spark: SparkSession, table: Path) -> None:
     assert habits.neighbours["10.20.0.0/16"] == {"User:etl", "User:load", "User:sum"}
     assert habits.principals["User:ops"].mechanisms == {"SCRAM-SHA-512": at(0, 8)}
     assert habits.principals["User:yarn"].administers == at(0, 1)
+    assert habits.principals["User:yarn"].renews_for == 1
     assert {name for name, each in habits.principals.items() if each.describes} == {"User:ops"}
     # Seven live, and an answer may have the one that ended a day before.
     assert (habits.tokens["etl-9"], habits.owned["User:etl"]) == ("10.20.0.0/16", 8)

@@ -8,7 +8,8 @@ cases:
   that requested the token for its owner (KIP-373) is no stranger: it has the HMAC, and may not renew the token either.
   Neither is an operator that describes tokens of others on `operator_days` other days, from the same zone and with the
   same library: the answers have the HMACs, and a super user may end a token but not renew it. Nor is a service that
-  renews tokens of `served_owners` owners on `operator_days` other days from there: it tries one that does not name it.
+  renews tokens of `served_owners` other owners on `operator_days` other days, from there and with this library, if it
+  tries to renew one that does not name it, and these are few (`tried_share`).
 - *new renewer*: a principal renews the token that never renewed a token of this owner before, although it is clear
   which principals do: others have renewed this token several times (`earlier_renewals`), or once and the owner's tokens
   for longer than `renewal_history`. The owner allowed it, so the severity is medium.
@@ -27,9 +28,9 @@ excused, and neither is one that it renews elsewhere although it logs in from on
 of the token is usual as well, if it renews where it works: in a zone and with a library in which it logged in
 `renewed_at_home` before.
 
-Not seen: a thief that renews as the usual renewer, as an engineer or an operator, or as the owner at its home, and the
-first renewals of a token that was never renewed. A principal that takes over for good looks like a new renewer, once
-for each owner.
+Not seen: a thief that renews as the usual renewer, as an engineer, an operator or a service at its place, or as the
+owner at its home, and the first renewals of a token that was never renewed. A principal that takes over for good looks
+like a new renewer, once for each owner.
 """
 
 # The work is on renewals; each window is over one token.
@@ -86,6 +87,8 @@ class RenewalThresholds:
     """Who does so as work does it every week."""
     served_owners: int = threshold(5, "... and owners whose tokens the service renews")
     """A renewer of one team has fewer."""
+    tried_share: float = threshold(0.1, "... and refusals for each renewal, at most")
+    """Who has got hold of many HMACs tries them all."""
     kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
@@ -183,15 +186,21 @@ def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThre
 def _with_services(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
     """Say whether a principal renews tokens of many on other days, in the same zone and with the same library."""
     place = ["principal", "zone", "software"]
-    served = (
-        renewers.where(F.col("renewals") > 0)
-        .groupBy(*place)
-        .agg(F.count_distinct("owner").alias("served"), F.collect_set(F.to_date("first_seen")).alias("days"))
+    renewed, day = F.col("renewals") > 0, F.to_date("first_seen")
+    served = renewers.groupBy(*place).agg(
+        F.count_distinct(F.when(renewed & (F.col("owner") != F.col("principal")), F.col("owner"))).alias("served"),
+        F.collect_set(F.when(renewed, day)).alias("days"),
+        F.sum("renewals").alias("renewed"),
+        F.sum("mismatches").alias("tried"),
     )
-    others = F.size(F.array_remove("days", F.to_date("first_seen")))
-    is_one = (F.col("served") >= thresholds.served_owners) & (others >= thresholds.operator_days)
+    is_one = (
+        (F.col("served") >= thresholds.served_owners)
+        & (F.size(F.array_remove("days", day)) >= thresholds.operator_days)
+        & (F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share))
+        & (F.col("ends") == 0)
+    )
     rows = renewers.join(served, place, "left").withColumn("service", F.coalesce(is_one, F.lit(False)))
-    return rows.drop("served", "days")
+    return rows.drop("served", "days", "renewed", "tried")
 
 
 def _on_call(thresholds: RenewalThresholds) -> Column:
@@ -234,6 +243,7 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
         software(F.col("client_software")).alias("software"),
         mismatch.alias("mismatch"),
+        (mismatch & of_type(EventType.TOKEN_EXPIRED)).alias("ends"),
     )
     known = rows.join(lives.select("token_id", "owner", "requester", "last_login"), "token_id")
     is_its_own = F.col("mismatch") & F.col("principal").eqNullSafe(F.col("requester"))
@@ -267,6 +277,7 @@ def _renewers(renewals: DataFrame) -> DataFrame:
         F.count(is_idle).alias("idle_renewals"),
         F.min(is_idle).alias("idle_since"),
         F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
+        F.count(F.when(F.col("ends"), 1)).alias("ends"),
         F.bool_and("at_home").alias("at_home"),
         # The place that is not its home tells more.
         of_first("address", "at_home").alias("address"),

@@ -18,7 +18,8 @@ finding if it comes with a library that it never used for anything, gets more to
 so in a zone where it never was or at an hour at which it never worked, with an hour around each. A new version of its
 tool has the same library, and a new tool is tried at the desk by day.
 
-The severity is medium: most who begin to describe are on call, or new in a team.
+The severity is high if a principal began to administer in the day before, and may have given itself the right; else
+medium, because most who begin to describe are on call, or new in a team.
 
 Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
 first days on.
@@ -50,7 +51,7 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.lives import known_end
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -91,12 +92,13 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         .where(
             F.coalesce(F.col("administrates_since") + F.lit(thresholds.administrates_for) > F.col("since"), F.lit(True))
         )
+        .withColumn("granted", F.col("administrates_since") <= F.col("since"))
         .drop("administrates_since")
     )
     first_day = F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
     answers = (
         _with_addresses(described.join(new, "principal").where(first_day))
-        .groupBy("principal", "since", "known_since")
+        .groupBy("principal", "since", "known_since", "granted")
         .agg(*_told(), F.max("own").alias("own"))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
@@ -196,7 +198,7 @@ def _findings(answers: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="principal",
-        severity=F.lit(Severity.MEDIUM.value),
+        severity=high_if(F.coalesce("granted", F.lit(False))),
         evidence=[
             ("what is unusual", F.col("case")),
             ("tokens in an answer", F.col("described")),

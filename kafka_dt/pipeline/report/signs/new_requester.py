@@ -306,6 +306,7 @@ NEW_REQUESTER: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=RequesterThresholds(),
     rule=new_requesters,
+    about_use=True,
     steps=(
         advise(
             "Ask the operator who allowed it, and the owner, whether this principal should create these tokens. If not:"

@@ -365,6 +365,7 @@ OFF_SCHEDULE: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=ScheduleThresholds(),
     rule=off_schedule,
+    about_use=True,
     steps=(
         advise("Ask the owner whether an engineer ran a part of the job again by hand. If not:"),
         end_token,

@@ -172,6 +172,7 @@ OTHERS_PROGRAM: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=ProgramThresholds(),
     rule=others_programs,
+    about_use=True,
     steps=(
         advise("Ask both owners whether the program should have this token. If not:"),
         end_token,

@@ -162,6 +162,7 @@ RARE_LIBRARY: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=LibraryThresholds(),
     rule=rare_libraries,
+    about_use=True,
     steps=(
         advise("Ask the owner whether an engineer tried the token by hand, or wrote a new program. If not:"),
         end_token,

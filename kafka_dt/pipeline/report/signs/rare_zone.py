@@ -251,6 +251,7 @@ RARE_ZONE: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=ZoneThresholds(),
     rule=rare_zones,
+    about_use=True,
     steps=(
         advise("Ask the owner what it did in that zone. If it was not there:"),
         end_token,

@@ -1,7 +1,7 @@
 """A principal is refused tokens of others, or changes of rights: it tries what it can get.
 
 A program works on the tokens of its owner, so a missing right shows for one owner. So a principal that is refused to
-create, renew or end tokens of several owners is reported: of `refused_owners` in a day, or of `refused_in_all`. The
+create, renew or end tokens of several owners is reported: of `refused_owners` in 24 hours, or of `refused_in_week`. The
 severity is high if it had worked here for `refused_history`; a principal that is new may be a scheduler whose ACLs are
 still missing.
 
@@ -20,7 +20,7 @@ neither.
 Some principals are refused on purpose: tests in CI that check who may do what. So the same requests are quiet in a zone
 where a principal is refused from the beginning on: since `refused_settling` after it began to work here, or after the
 table begins. They are those that are refused there on `refused_days` days. Refused renewals are quiet as well where a
-principal renews tokens of many owners as its work.
+service renews tokens of many, as *Renewed by a stranger* says.
 
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
@@ -43,7 +43,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, went_well, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -63,9 +63,9 @@ NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 class RefusedChangesThresholds:
     """When refusals are no mistake."""
 
-    refused_owners: int = threshold(2, "Owners whose tokens a principal is refused in a day")
+    refused_owners: int = threshold(2, "Owners whose tokens a principal is refused in 24 hours")
     """A program without its right is refused for the owner that it works for."""
-    refused_in_all: int = threshold(3, "... or in all")
+    refused_in_week: int = threshold(3, "... or in a week")
     """People name a wrong owner now and then."""
     refused_history: timedelta = threshold(timedelta(days=1), "... by a principal that is known for")
     """A new program has got its rights after its first day."""
@@ -93,9 +93,15 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     kinds = F.size(
         F.collect_set(F.when(~of_type(EventType.LOGIN), F.col("type"))).over(Window.partitionBy("principal", "date"))
     )
-    whose = F.size(F.collect_set(F.when(of_others, F.col("owner"))).over(Window.partitionBy("principal", "date")))
+    in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
+    in_a_day, in_a_week = (
+        F.size(
+            F.collect_set(F.when(of_others, F.col("owner"))).over(in_order.rangeBetween(-int(time.total_seconds()), 0))
+        )
+        for time in (timedelta(days=1), timedelta(weeks=1))
+    )
     many = F.col("rights") >= thresholds.refused_rights
-    several = (F.col("in_a_day") >= thresholds.refused_owners) | (F.col("owners") >= thresholds.refused_in_all)
+    several = (F.col("in_a_day") >= thresholds.refused_owners) | (F.col("in_a_week") >= thresholds.refused_in_week)
     probes = F.col("kinds") >= thresholds.refused_kinds
     asked = of_type(*TOKEN_CHANGES, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
@@ -105,7 +111,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     since = known_since(seen.deeds, seen.clients)
     rows = (
         _without_services(_without_tests(refused.join(since, "principal", "left"), seen, thresholds), seen)
-        .withColumns({"rights": rights, "kinds": kinds, "names": names, "whose": whose})
+        .withColumns({"rights": rights, "kinds": kinds, "names": names, "in_a_day": in_a_day, "in_a_week": in_a_week})
         .where(of_others | many | probes | named)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal", "known_since")
@@ -116,7 +122,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.max("kinds").alias("kinds"),
             F.max(F.when(named, F.col("names"))).alias("names"),
             F.count_distinct(F.when(of_others, F.col("owner"))).alias("owners"),
-            F.max("whose").alias("in_a_day"),
+            F.max("in_a_day").alias("in_a_day"),
+            F.max("in_a_week").alias("in_a_week"),
             F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
             F.slice(distinct("type"), 1, SHOWN).alias("types"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
@@ -163,11 +170,23 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
 
 def _without_services(refused: DataFrame, seen: Observed) -> DataFrame:
     """Leave out refused renewals of a service where it renews tokens of many: it tries one that does not name it."""
-    of_others = ok(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
-    served = F.count_distinct("owner") >= FOREIGN_RENEWAL.thresholds.served_owners
-    renewed = seen.zones.of(seen.deeds.where(of_others)).groupBy("principal", "zone").agg(served.alias("serves"))
-    services = renewed.where("serves").withColumn("type", F.lit(EventType.TOKEN_RENEWED.value)).drop("serves")
-    return refused.join(services, ["principal", "zone", "type"], "left_anti")
+    thresholds = FOREIGN_RENEWAL.thresholds
+    place = ["principal", "zone", "software"]
+    renewals = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
+    renewed = (
+        seen.zones.of(seen.deeds.where(renewals & went_well()))
+        .groupBy(*place)
+        .agg(
+            F.count_distinct("owner").alias("served"),
+            F.count_distinct("date").alias("days"),
+            F.sum("deeds").alias("renewed"),
+        )
+        .where((F.col("served") >= thresholds.served_owners) & (F.col("days") > thresholds.operator_days))
+    )
+    tried = refused.where(renewals).groupBy(*place).agg(F.sum("deeds").alias("tried"))
+    few = F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share)
+    services = renewed.join(tried, place).where(few).withColumn("type", F.lit(EventType.TOKEN_RENEWED.value))
+    return refused.join(services, [*place, "type"], "left_anti")
 
 
 REFUSED_CHANGES: Final = Sign(

@@ -151,6 +151,8 @@ class Sign(Generic[T]):
     """Finds it: one row for each finding, as `finding.finding_rows` makes them."""
     steps: tuple[Step, ...]
     """What a responder can do, in order."""
+    about_use: bool = False
+    """Whether its findings are about where, when and with what a token is made or used; see `report/told_once.py`."""
 
     def findings(self, seen: Observed) -> DataFrame:
         """Look for it; the columns are the fields of `Finding`."""

@@ -334,6 +334,7 @@ STOLEN_TOKEN: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=StolenTokenThresholds(),
     rule=stolen_tokens,
+    about_use=True,
     steps=(
         advise("Ask the owner whether the unusual addresses and clients are theirs. If not:"),
         end_token,

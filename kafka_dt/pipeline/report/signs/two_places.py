@@ -199,6 +199,7 @@ TWO_PLACES: Final = Sign(
     subject_type=SubjectType.TOKEN,
     thresholds=PlacesThresholds(),
     rule=two_places,
+    about_use=True,
     steps=(
         advise("Ask the owner in which of the zones it was. If not in all of them:"),
         end_token,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -298,13 +298,23 @@ def test_a_first_description_makes_no_operator() -> None:
 
 
 @pytest.mark.parametrize("owners", [4, 5])
-def test_a_service_that_renews_tokens_of_many_may_try_one_that_does_not_name_it(owners: int) -> None:
+def test_a_service_that_renews_tokens_of_many_may_try_those_that_do_not_name_it(owners: int) -> None:
     anna = Principal(SINCE, {"GSSAPI": SINCE}, renews_for=owners)
     tried = row(RENEWED, reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl", wide=OFFICE)
     found = judge(
-        [tried, replace(tried, wide=ELSEWHERE, token_id="t-load")], company(principals={"User:anna": anna}), State()
+        [tried, replace(tried, owner="User:load", token_id="t-load")], company(principals={"User:anna": anna}), State()
     )
-    assert [each.subject for each in found] == ["t-etl"] * (owners < 5) + ["t-load"]
+    strange = ["foreign_renewal", "foreign_renewal", "refused_changes"]
+    assert sorted(each.kind for each in found) == strange * (owners < 5)
+
+
+@pytest.mark.parametrize("changes", [{"wide": ELSEWHERE}, {"kind": EventType.TOKEN_EXPIRED}])
+def test_a_service_that_renews_tokens_of_many_is_found_elsewhere_and_when_it_ends_one(changes: dict[str, Any]) -> None:
+    anna = Principal(SINCE, {"GSSAPI": SINCE}, renews_for=5)
+    about = {"kind": RENEWED, "wide": OFFICE} | changes
+    tried = row(reason=MISMATCH, principal="User:anna", owner="User:etl", token_id="t-etl", **about)
+    found = judge([tried], company(principals={"User:anna": anna}), State())
+    assert [each.kind for each in found] == ["foreign_renewal"]
 
 
 def test_what_was_found_is_found_once_until_there_is_more() -> None:
