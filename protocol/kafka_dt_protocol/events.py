@@ -8,24 +8,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
 from kafka_dt_protocol.wire.headers import RequestHeader
 
 
-@dataclass(slots=True, init=False, repr=False)
+@dataclass(frozen=True, slots=True)
 class RequestReceived:
     """A request to be served; answer it with `respond`."""
 
-    header: Final[RequestHeader]
-    body: Final[Any]
+    header: RequestHeader
+    body: Any = field(repr=False)
     """The kio entity of the request, in the version of the header; it may hold an HMAC."""
-
-    def __init__(self, header: RequestHeader, body: Any) -> None:
-        self.header = header
-        self.body = body
 
 
 @dataclass(slots=True, init=False)
@@ -47,6 +43,9 @@ class TokenReceived:
 
     def __init__(self, message: bytes) -> None:
         self.message = message
+
+    def __repr__(self) -> str:
+        return "TokenReceived()"
 
 
 @dataclass(slots=True, init=False)
