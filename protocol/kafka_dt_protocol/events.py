@@ -24,7 +24,7 @@ class RequestReceived:
     """The kio entity of the request, in the version of the header; it may hold an HMAC."""
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class MechanismChosen:
     """The client has chosen a SASL mechanism of those offered; an exchange begins."""
 
@@ -34,7 +34,7 @@ class MechanismChosen:
         self.mechanism = mechanism
 
 
-@dataclass(slots=True, init=False, repr=False)
+@dataclass(slots=True, init=False, repr=False, unsafe_hash=True)
 class TokenReceived:
     """A message of the SASL exchange for the mechanism that was chosen last."""
 
@@ -48,7 +48,7 @@ class TokenReceived:
         return "TokenReceived()"
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class ConnectionClosed:
     """Nothing more is read; the connection is to be closed."""
 

@@ -25,7 +25,7 @@ from kafka_dt.tokens import Principal, has_token_id_form
 from kafka_dt_protocol.sasl import ScramCredential, ScramMechanism, ScramParameters
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ScramAccount(Account):
     """A user or a token with its credential; for an unknown name a decoy."""
 
@@ -43,7 +43,7 @@ class ScramUsers(Protocol):
         """Give the count of iterations of every user with a mechanism, in ascending order."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Beginning:
     """What is known of a SCRAM login when its challenge is due."""
 

@@ -19,7 +19,7 @@ from kafka_dt.tokens import DelegationToken, Principal, has_token_id_form
 from kafka_dt_protocol.sasl import StepResult
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Account:
     """The principal and the token that a name stands for."""
 

@@ -36,7 +36,7 @@ _REASONS: Final[Mapping[Fault, RefusalReason]] = {
 _GENERIC: Final = "Authentication failed during {} due to invalid credentials with SASL mechanism {}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Identity:
     """Who a connection belongs to."""
 
@@ -46,7 +46,7 @@ class Identity:
     """The token that was logged in with; None without one."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class LoggedIn:
     """The login is complete."""
 

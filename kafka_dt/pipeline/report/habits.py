@@ -77,8 +77,8 @@ def without_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
         uses: has `who`, `requester`, `zone`, `wide`, `address`, `software`, `client` and `first_seen`.
         usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
     """
-    of_none = _without_shared_lines(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
-    return without_own_logins(of_none, usage)
+    left = _without_shared_lines(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
+    return without_own_logins(left, usage)
 
 
 def _without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:

@@ -28,24 +28,19 @@ _SEVERITIES: Final = tuple(Severity)
 
 def told_once(findings: Iterable[Finding], signs: Signs) -> tuple[Finding, ...]:
     """Join the findings about each use of a token; the gravest one stays, of equals that of the first sign."""
-    told = [sign.kind for sign in signs if sign.about_use]
+    told = {sign.kind: sign for sign in signs if sign.about_use}
     uses: dict[object, list[Finding]] = defaultdict(list)
     for finding in findings:
         is_use = finding.kind in told and finding.token_id is not None and finding.address is not None
         uses[(finding.token_id, finding.address) if is_use else id(finding)].append(finding)
-    known = {sign.kind: sign for sign in signs}
-    return tuple(_joined(sorted(of_use, key=lambda each: _place(each, told)), known) for of_use in uses.values())
-
-
-def _place(finding: Finding, told: Sequence[str]) -> tuple[int, int, str]:
-    order = told.index(finding.kind) if finding.kind in told else 0
-    return _SEVERITIES.index(finding.severity), order, finding.subject
+    return tuple(_joined(of_use, told) if len(of_use) > 1 else of_use[0] for of_use in uses.values())
 
 
 def _joined(findings: Sequence[Finding], signs: dict[str, Sign[object]]) -> Finding:
-    first, *others = findings
-    if not others:
-        return first
+    order = list(signs)
+    first, *others = sorted(
+        findings, key=lambda each: (_SEVERITIES.index(each.severity), order.index(each.kind), each.subject)
+    )
     said = "; ".join(
         f"{signs[each.kind].title}: {', '.join(f'{fact.label} {fact.text}' for fact in each.evidence[:_FACTS])}"
         for each in others

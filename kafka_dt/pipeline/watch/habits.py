@@ -142,12 +142,16 @@ class Habits:
         known = self.principals.get(principal)
         return known is not None and known.administers is not None
 
+    def was_in(self, principal: str, network: str) -> bool:
+        """Whether a principal logged in from a large network."""
+        owner = self.owners.get(principal)
+        return owner is not None and network in owner.networks
+
     def renews_for_many(self, principal: str, network: str) -> bool:
         """Whether a principal renews tokens of many, and was in a large network before."""
-        known, owner = self.principals.get(principal), self.owners.get(principal)
-        if known is None or owner is None or network not in owner.networks:
-            return False
-        return known.renews_for >= FOREIGN_RENEWAL.thresholds.served_owners
+        known = self.principals.get(principal)
+        many = FOREIGN_RENEWAL.thresholds.served_owners
+        return known is not None and known.renews_for >= many and self.was_in(principal, network)
 
     def others_in(self, network: str, name: str) -> frozenset[str]:
         """Give the principals that have been in a large network for a day, without one of them."""

@@ -61,14 +61,12 @@ def wrong_hands(row: Seen, habits: Habits, state: State) -> Finding | None:
 def _works_there(row: Seen, habits: Habits, state: State) -> bool:
     """Whether the principal is where it was before, and has HMACs of others by its work: it describes or renews."""
     name = row.principal or ""
-    principal, owner = habits.principals.get(name), habits.owners.get(name)
-    if principal is None or owner is None or row.wide not in owner.networks:
-        return False
     if row.is_refused(EventType.TOKEN_RENEWED) and habits.renews_for_many(name, row.wide):
         return True
-    return principal.describes and not any(
-        (each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values()
-    )
+    principal = habits.principals.get(name)
+    if principal is None or not principal.describes or not habits.was_in(name, row.wide):
+        return False
+    return not any((each.kind, each.subject) == (NEW_DESCRIBER.kind, name) for each in state.findings.values())
 
 
 def described(row: Seen, habits: Habits, state: State) -> Finding | None:

@@ -27,7 +27,7 @@ NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})
 """The SASL extensions of a client that sent none."""
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class Challenge:
     """The login goes on: the client has to answer this message."""
 
@@ -38,7 +38,7 @@ class Challenge:
         self.message = message
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class CredentialRequest:
     """The driver has to find a credential and pass it to `resume`."""
 
@@ -63,7 +63,7 @@ class VerdictRequest:
     """The token as the client sent it; a holder of the token can log in, so it is a secret."""
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class Success:
     """The client has proved that it is `identity`."""
 

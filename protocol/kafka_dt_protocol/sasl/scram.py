@@ -67,7 +67,7 @@ _WORDS: Final = 3
 """How many of these a salt needs."""
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class ScramParameters:
     """What a server tells a client that names a user: all of a credential that the challenge needs."""
 
@@ -80,7 +80,7 @@ class ScramParameters:
         self.iterations = iterations
 
 
-@dataclass(slots=True, init=False, repr=False)
+@dataclass(slots=True, init=False, repr=False, unsafe_hash=True)
 class ScramCredential:
     """What a server keeps of a password: enough to check a proof, not enough to make one."""
 
@@ -108,6 +108,9 @@ class ScramCredential:
         self.server_key = server_key
         self.iterations = iterations
         self.alternatives = alternatives
+
+    def __repr__(self) -> str:
+        return f"ScramCredential(salt={self.salt!r}, iterations={self.iterations})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ MAX_MESSAGE_BYTES = 16_384
 _LONGEST_COUNT = 10
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class ClientFirst:
     """The client names its user or its token."""
 
@@ -75,7 +75,7 @@ class ServerFirst:
     iterations: int
 
 
-@dataclass(slots=True, init=False, repr=False)
+@dataclass(slots=True, init=False, repr=False, unsafe_hash=True)
 class ClientFinal:
     """The client proves that it knows the password."""
 
@@ -86,6 +86,9 @@ class ClientFinal:
     def __init__(self, without_proof: str, proof: bytes) -> None:
         self.without_proof = without_proof
         self.proof = proof
+
+    def __repr__(self) -> str:
+        return f"ClientFinal(without_proof={self.without_proof!r})"
 
 
 def parse_client_first(message: bytes) -> ClientFirst:

@@ -51,7 +51,7 @@ TOKENAUTH = "tokenauth"
 _OTHER_AUTHORIZATION_ID = "Authentication failed: Client requested an authorization id that is different from username"
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class _Exchange:
     """What the server has to remember between its challenge and the client's proof."""
 
@@ -74,7 +74,7 @@ class _Exchange:
         self.known = known
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class _Proof:
     """The client's proof, while the credential is still to come."""
 

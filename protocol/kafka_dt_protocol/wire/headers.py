@@ -37,7 +37,7 @@ _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 _NO_TAGGED_FIELDS: Final = b"\0"
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, unsafe_hash=True)
 class RequestHeader:
     """The header of a request, in any header version."""
 

@@ -66,8 +66,7 @@ def test_passwords_are_not_normalised_because_kafka_does_not() -> None:
 def test_keys_and_credentials_do_not_show_their_secrets() -> None:
     keys = derive_keys(ScramMechanism.SHA_256, "secret", SALT, 1)
     assert repr(keys) == "ScramKeys()"
-    kept = credential(ScramMechanism.SHA_256, "secret")
-    assert not any(repr(secret) in repr(kept) for secret in (kept.stored_key, kept.server_key))
+    assert repr(credential(ScramMechanism.SHA_256, "secret")) == f"ScramCredential(salt={SALT!r}, iterations=4096)"
 
 
 @pytest.mark.parametrize("iterations", [0, -1])
