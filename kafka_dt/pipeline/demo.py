@@ -137,16 +137,21 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
 
 
 def judge(incidents: Sequence[Incident], findings: Sequence[Finding], signs: Signs = SIGNS) -> tuple[Verdict, ...]:
-    """Compare the planted incidents with the findings, kind by kind: the kinds of the signs, and all planted kinds."""
+    """Compare the planted incidents with the findings, kind by kind: the kinds of the signs, and all planted kinds.
+
+    What several signs see of a use of a token is told by one of them, so any of these finds it.
+    """
     kinds = dict.fromkeys((*(sign.kind for sign in signs), *(each.kind.value for each in incidents)))
     planted = {(each.kind, each.subject) for each in incidents}
     subjects = {subject for _, subject in planted}
     found = {(each.kind, each.subject) for each in findings}
+    uses = {sign.kind for sign in signs if sign.about_use}
+    told = found | {(kind, subject) for one, subject in found if one in uses for kind in uses}
     return tuple(
         Verdict(
             kind,
             planted=sum(one == kind for one, _ in planted),
-            found=sum(one == kind for one, _ in planted & found),
+            found=sum(one == kind for one, _ in planted & told),
             others=sum(one == kind and subject not in subjects for one, subject in found),
         )
         for kind in kinds

@@ -24,6 +24,7 @@ from kafka_dt.pipeline.report.networks import load_networks
 from kafka_dt.pipeline.report.signs import look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.store import Store
+from kafka_dt.pipeline.session import for_few_rows
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, INSTANTS, LINE_SCHEMA, day, instant
 from tests.support.spark.observed import observed
@@ -206,7 +207,8 @@ def found_in(
     events = work("events", event_rows(spark, story.write_lines(folder)).coalesce(1))
     file = folder / "networks.csv"
     file.write_text(networks, encoding="utf-8")
-    return collected(look_for(signs, observed(events, work, load_networks(file) if networks else ())))
+    with for_few_rows(spark):
+        return collected(look_for(signs, observed(events, work, load_networks(file) if networks else ())))
 
 
 def event_rows(spark: SparkSession, lines: str) -> DataFrame:

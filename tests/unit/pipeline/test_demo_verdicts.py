@@ -6,6 +6,7 @@ from kafka_dt.pipeline.demo import Verdict, judge
 from kafka_dt.pipeline.generator import Incident, IncidentKind, Strength
 from kafka_dt.pipeline.report.signs import Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.rare_zone import RARE_ZONE
 from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
@@ -17,7 +18,7 @@ def _incident(kind: IncidentKind, token_id: str) -> Incident:
     return Incident(kind=kind, strength=Strength.PLAIN, begin=AT, end=AT, events=1, token_id=token_id)
 
 
-def _finding(kind: IncidentKind, subject: str) -> Finding:
+def _finding(kind: str, subject: str) -> Finding:
     return Finding(kind, Severity.HIGH, SubjectType.TOKEN, subject, subject, None, None, AT, AT, 1, ())
 
 
@@ -34,3 +35,16 @@ def test_incidents_and_findings_are_compared_kind_by_kind() -> None:
         Verdict(IncidentKind.UNKNOWN_ID_BURST, planted=0, found=0, others=0),
         Verdict(renewed, planted=1, found=0, others=0),
     )
+
+
+def test_an_incident_is_found_by_any_sign_that_tells_of_its_use() -> None:
+    verdicts = judge(
+        [_incident(IncidentKind.STOLEN_TOKEN, "a")],
+        [_finding(RARE_ZONE.kind, "a")],
+        (STOLEN_TOKEN, RARE_ZONE, FOREIGN_RENEWAL),
+    )
+    assert [(each.kind, each.found) for each in verdicts] == [
+        (STOLEN_TOKEN.kind, 1),
+        (RARE_ZONE.kind, 0),
+        (FOREIGN_RENEWAL.kind, 0),
+    ]

@@ -69,6 +69,8 @@ if TYPE_CHECKING:
 OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
 _AS_A_RULE: Final = 0.75
 """The share of a principal's tokens that show how often it renews one."""
+_PLACE: Final = ["principal", "zone", "software"]
+"""Who, from where and with which library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     renewals = _with_homes(_renewals(seen.events, seen.lives), seen, thresholds)
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
     known = _with_others_kept(_with_duties(renewers, seen), thresholds)
-    known = _with_services(_with_operators(known, seen, thresholds), thresholds)
+    known = _with_services(_with_operators(known, seen, thresholds), seen, thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -176,31 +178,45 @@ def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThre
     """Say whether a principal describes tokens of others on other days, in the same zone and with the same library."""
     answers = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED) & F.col("principal").isNotNull())
     of_others = seen.zones.of(answers_of_others(answers, seen.lives, NEW_DESCRIBER.thresholds))
-    place = ["principal", "zone", "software"]
-    operators = of_others.groupBy(*place).agg(F.collect_set("date").alias("days"))
+    operators = of_others.groupBy(*_PLACE).agg(F.collect_set("date").alias("days"))
     others = F.size(F.array_remove("days", F.to_date("first_seen")))
     is_one = F.coalesce(others >= thresholds.operator_days, F.lit(False))
-    return renewers.join(operators, place, "left").withColumn("operator", is_one).drop("days")
+    return renewers.join(operators, _PLACE, "left").withColumn("operator", is_one).drop("days")
 
 
-def _with_services(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
-    """Say whether a principal renews tokens of many on other days, in the same zone and with the same library."""
-    place = ["principal", "zone", "software"]
-    renewed, day = F.col("renewals") > 0, F.to_date("first_seen")
-    served = renewers.groupBy(*place).agg(
-        F.count_distinct(F.when(renewed & (F.col("owner") != F.col("principal")), F.col("owner"))).alias("served"),
-        F.collect_set(F.when(renewed, day)).alias("days"),
-        F.sum("renewals").alias("renewed"),
-        F.sum("mismatches").alias("tried"),
+def services(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
+    """Find services: principals that renew tokens of many owners and are refused few.
+
+    Returns:
+        A row for each principal, `zone` and `software`, with the days on which it renews from there (`service_days`).
+    """
+    of_others = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
+    renewed, refused = went_well(), F.col("reason") == OWNER_MISMATCH
+    there = seen.zones.of(seen.deeds.where(of_others & (renewed | refused))).groupBy(*_PLACE)
+    return (
+        there.agg(
+            F.count_distinct(F.when(renewed, F.col("owner"))).alias("served"),
+            F.collect_set(F.when(renewed, F.col("date"))).alias("service_days"),
+            F.sum(F.when(renewed, F.col("deeds")).otherwise(0)).alias("renewed"),
+            F.sum(F.when(refused, F.col("deeds")).otherwise(0)).alias("tried"),
+        )
+        .where(F.col("served") >= thresholds.served_owners)
+        .where(F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share))
+        .select(*_PLACE, "service_days")
     )
-    is_one = (
-        (F.col("served") >= thresholds.served_owners)
-        & (F.size(F.array_remove("days", day)) >= thresholds.operator_days)
-        & (F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share))
-        & (F.col("ends") == 0)
-    )
-    rows = renewers.join(served, place, "left").withColumn("service", F.coalesce(is_one, F.lit(False)))
-    return rows.drop("served", "days", "renewed", "tried")
+
+
+def serves(day: Column, thresholds: RenewalThresholds) -> Column:
+    """Say whether a row of `services` renews tokens on enough days besides one."""
+    others = F.size(F.array_remove("service_days", day))
+    return F.coalesce(others >= thresholds.operator_days, F.lit(False))
+
+
+def _with_services(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
+    """Say whether a service tries to renew a token that does not name it."""
+    is_one = serves(F.to_date("first_seen"), thresholds) & (F.col("ends") == 0)
+    rows = renewers.join(services(seen, thresholds), _PLACE, "left").withColumn("service", is_one)
+    return rows.drop("service_days")
 
 
 def _on_call(thresholds: RenewalThresholds) -> Column:

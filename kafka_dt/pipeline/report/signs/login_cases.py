@@ -15,9 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
-from kafka_dt.pipeline.report.habits import month_around
 from kafka_dt.pipeline.report.peers import first_arrivals
-from kafka_dt.pipeline.report.signs.trips import without_trips
 from kafka_dt.pipeline.report.strangers import CLIENT
 from kafka_dt.pipeline.report.workdays import is_in_day
 
@@ -35,6 +33,7 @@ BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
 INTERNET: Final = "over the Internet"
 ONCE: Final = "new, and soon gone"
+_PLACE: Final = ("who", "wide")
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
 
@@ -59,7 +58,6 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
     came = first_arrivals(seen.network_arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
-    came = _without_roamers(seen.work("came", came.join(seen.workdays, "who", "left")), thresholds)
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
         F.col("others_before") + F.col("others_along"),
@@ -68,15 +66,18 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         as_text(F.col("owner_since")),
         "origin",
     )
-    strange = came.select("who", "wide", "since", counts.alias("counts"))
-    return _clients(seen, without_trips(seen, strange), "wide", AWAY)
+    strange = seen.work("away", came.select("who", "wide", "since", counts.alias("counts")))
+    return _clients(seen, _without_people_at_work(seen, strange), "wide", AWAY)
 
 
-def _without_roamers(came: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Leave out people who come by day, if many do within a month."""
-    rows = came.withColumn("in_day", F.coalesce(is_in_day(F.col("since")), F.lit(False)))
-    rows = rows.withColumn("roamers", F.count(F.when(F.col("in_day"), 1)).over(month_around("since")))
-    return rows.where(~F.col("in_day") | (F.col("roamers") < thresholds.login_roamers))
+def _without_people_at_work(seen: Observed, came: DataFrame) -> DataFrame:
+    """Leave out people who come in their day, with libraries that they had before."""
+    own = seen.clients.where(~F.col("by_token"))
+    had = own.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
+    there = came.select(*_PLACE, "since").join(own, [*_PLACE]).join(had, ["who", "software"])
+    other_library = there.where(F.col("had_since") >= F.col("since")).select(*_PLACE)
+    in_day = came.join(seen.workdays, "who").where(is_in_day(F.col("since")))
+    return came.join(in_day.join(other_library, [*_PLACE], "left_anti").select(*_PLACE), [*_PLACE], "left_anti")
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -146,8 +147,8 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
         "wide",
         "owner_before",
     )
-    strange = came.select("who", "wide", "since", counts.alias("counts"))
-    return _clients(seen, without_trips(seen, strange), "wide", INTERNET)
+    strange = seen.work("internet", came.select("who", "wide", "since", counts.alias("counts")))
+    return _clients(seen, _without_people_at_work(seen, strange), "wide", INTERNET)
 
 
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:

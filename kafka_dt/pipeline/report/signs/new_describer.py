@@ -7,7 +7,8 @@ principal owns or asked for are a finding. Tokens that ended in the day before c
 describes them until it removes them. A few more may be its own, made at a broker that writes no audit events.
 
 People look at their tokens, and at those of their teams. So an answer is quiet if `describers` others began to get as
-many tokens or more within `habits.AROUND` before and after that, on as many days. Few get all that there are.
+many tokens or more within `habits.AROUND` before and after that, on as many days. Few get all that there are. A single
+request (fewer than `describe_requests`) is quiet, too: who is on call looks once.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
@@ -21,8 +22,8 @@ tool has the same library, and a new tool is tried at the desk by day.
 The severity is high if a principal began to administer in the day before, and may have given itself the right; else
 medium, because most who begin to describe are on call, or new in a team.
 
-Not seen: a thief with the password of an operator, a monitor or a scheduler, and a principal that describes from its
-first days on.
+Not seen: a thief with the password of an operator, a monitor or a scheduler, one that asks once, and a principal that
+describes from its first days on.
 """
 
 # The work is on requests to describe tokens; of new describers their own tokens are counted.
@@ -74,6 +75,8 @@ class DescriberThresholds:
     """Programs that describe do it at their start, or every day."""
     describe_others: int = threshold(3, "Tokens of others in an answer, at least")
     """An ACL gives all tokens, or all of an owner; few owners have one or two."""
+    describe_requests: int = threshold(2, "... and requests in its first day, at least")
+    """Who collects tokens comes back, or asks owner by owner."""
     describers: int = threshold(3, "Others that begin to describe as many tokens in the month around, on as many days")
     """People look at their tokens, and at those of their team. A thief gets all that there are."""
     administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
@@ -100,6 +103,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         _with_addresses(described.join(new, "principal").where(first_day))
         .groupBy("principal", "since", "known_since", "granted")
         .agg(*_told(), F.max("own").alias("own"))
+        .where((F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False)))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
     rare = _without_habit(seen.work("answers", answers), thresholds)

@@ -12,7 +12,11 @@ A migration is quiet: `migrated` other principals or more began to use the mecha
 `migration_size` before and after. The first two of a small migration look like thieves, and so do those of a large one
 until the others follow.
 
-Not seen: a thief that logs in by the usual mechanism, and a new mechanism in the first days of a principal.
+People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
+password where they have no ticket of Kerberos.
+
+Not seen: a thief that logs in by the usual mechanism, one with a person's library by day, and a new mechanism in the
+first days of a principal.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -30,6 +34,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +90,19 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     alone = new.withColumns(others).where(
         (F.col("others_before") < thresholds.migrated) & (F.col("others") < thresholds.migration_size)
     )
-    return _findings(alone)
+    return _findings(_without_people_at_work(seen.work("alone", alone), seen))
+
+
+def _without_people_at_work(new: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out people who begin with a mechanism in their day, with libraries that they had before."""
+    had = seen.clients.groupBy(F.col("who").alias("principal"), F.col("software").alias("library"))
+    libraries = new.select("principal", "mechanism", "first_seen", F.explode("clients").alias("library"))
+    known = libraries.join(had.agg(F.min("first_seen").alias("had_since")), ["principal", "library"], "left")
+    other = known.where(F.coalesce(F.col("had_since") >= F.col("first_seen"), F.lit(True)))
+    people = seen.workdays.withColumnRenamed("who", "principal")
+    in_day = new.join(people, "principal").where(is_in_day(F.col("first_seen")))
+    at_work = in_day.join(other, ["principal", "mechanism"], "left_anti")
+    return new.join(at_work, ["principal", "mechanism"], "left_anti")
 
 
 def _by_tokens(lives: DataFrame) -> DataFrame:

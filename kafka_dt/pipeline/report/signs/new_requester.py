@@ -5,8 +5,9 @@ looks at the first token that a requester creates for an owner. The new requeste
 finding. The cases:
 
 - *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
-  for `other_work`, and it never created tokens for others until then. The severity is high, unless other ACLs for the
-  requester came within an hour: then the operator may make it a scheduler.
+  for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
+  itself and no other ACLs for it came within an hour. It is quiet if another principal allowed it and the token is
+  used where the owner's others were, with their libraries, and nowhere else: an engineer stands in for a scheduler.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
   until then. A thief may have made a password of it.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _ALLOWS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \S+$"
 """The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
 _HOUR_S: Final = 3600
+ALLOWED: Final = "allowed after other work"
 RENEWER: Final = "for a renewer of its own"
 
 
@@ -92,8 +94,8 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
     first = _with_habit(first, pairs)
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
-    judged = new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull())
-    created = _created(judged, seen.deeds)
+    judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
+    created = _created(judged, seen.deeds).join(_stand_ins(judged, seen), "token_id", "left_anti")
     renewable = _with_own_renewers(seen, thresholds).join(created.select("token_id"), "token_id", "left_anti")
     return _findings(created.unionByName(renewable, allowMissingColumns=True), thresholds)
 
@@ -110,7 +112,7 @@ def _case(thresholds: RequesterThresholds) -> Column:
     shown_by_others = F.col("others_tokens").isNotNull()
     schedules = F.col("requests_since") + F.lit(thresholds.other_work) < F.col("since")
     return (
-        F.when(worked & ~itself, F.lit("allowed after other work"))
+        F.when(worked & ~itself, F.lit(ALLOWED))
         .when(~itself & hub & ~shown_by_others & F.col("administers") & ~planned, F.lit("for an administrator"))
         .when(planned | F.coalesce(at_home | a_habit, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
@@ -199,6 +201,17 @@ def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
     )
 
 
+def _stand_ins(judged: DataFrame, seen: Observed) -> DataFrame:
+    """Give the tokens that another principal allowed to create, and that are used as the owner's others were."""
+    allowed = judged.where((F.col("case") == ALLOWED) & (F.col("operator") != F.col("requester")))
+    tokens = seen.lives.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
+    homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone", "software")
+    used = seen.usage.select("token_id", "zone", "software").join(tokens, "token_id")
+    placed = used.join(homes.agg(F.min("first_seen").alias("home_since")), ["owner", "zone", "software"], "left")
+    at_home = F.coalesce(F.col("home_since") < F.col("since"), F.lit(False))
+    return placed.groupBy("token_id").agg(F.bool_and(at_home).alias("usual")).where("usual").select("token_id")
+
+
 def _with_own_renewers(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
     """Give the tokens with another library and another renewer than all other tokens of their owners."""
     named = seen.lives.select("token_id", "owner", "requester", F.explode("renewers").alias("renewer"))
@@ -268,7 +281,8 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.min("operator").alias("operator"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
     )
-    late = (F.col("case") == "allowed after other work") & (F.col("granted_together") == 1)
+    by_itself = (F.col("granted_together") == 1) & (F.col("operator") == F.col("requester"))
+    late = (F.col("case") == ALLOWED) & by_itself
     worked = F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
     at_once = (F.col("case") == "unknown before") & (F.col("different") >= thresholds.new_owners) & worked
     own = F.col("case") == RENEWER

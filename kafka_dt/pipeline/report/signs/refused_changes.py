@@ -43,9 +43,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, went_well, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, serves, services
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -169,24 +169,11 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
 
 
 def _without_services(refused: DataFrame, seen: Observed) -> DataFrame:
-    """Leave out refused renewals of a service where it renews tokens of many: it tries one that does not name it."""
+    """Leave out refused renewals of a service: it tries to renew a token that does not name it."""
     thresholds = FOREIGN_RENEWAL.thresholds
-    place = ["principal", "zone", "software"]
-    renewals = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
-    renewed = (
-        seen.zones.of(seen.deeds.where(renewals & went_well()))
-        .groupBy(*place)
-        .agg(
-            F.count_distinct("owner").alias("served"),
-            F.count_distinct("date").alias("days"),
-            F.sum("deeds").alias("renewed"),
-        )
-        .where((F.col("served") >= thresholds.served_owners) & (F.col("days") > thresholds.operator_days))
-    )
-    tried = refused.where(renewals).groupBy(*place).agg(F.sum("deeds").alias("tried"))
-    few = F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share)
-    services = renewed.join(tried, place).where(few).withColumn("type", F.lit(EventType.TOKEN_RENEWED.value))
-    return refused.join(services, [*place, "type"], "left_anti")
+    rows = refused.join(services(seen, thresholds), ["principal", "zone", "software"], "left")
+    is_its_work = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
+    return rows.where(~(is_its_work & serves(F.col("date"), thresholds))).drop("service_days")
 
 
 REFUSED_CHANGES: Final = Sign(

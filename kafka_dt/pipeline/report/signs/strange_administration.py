@@ -17,10 +17,13 @@ The cases:
 - *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
+- *rights taken from many*: the principal deletes the ACLs of `admin_taken` users in a day, and of `admin_factor` times
+  more than on any day before. Users who get rights within `admin_again` do not count: a program declares their ACLs
+  anew.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
-The last two are quiet in the first days of the table (`admin_settled`), in which a company sets up its users. *From a
+The last three are quiet in the first days of the table (`admin_settled`), in which a company sets up its users. *From a
 new place* is quiet for a principal that moves with `admin_moves` others, or that never comes back from there.
 
 The severity is high if two cases hold on a day.
@@ -37,6 +40,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
@@ -64,6 +68,7 @@ NEW_PLACE: Final = "from a new place"
 SET_PASSWORD: Final = "a password that it set"  # noqa: S105 - the name of a case
 SOME_HOURS: Final = "a user for some hours"
 STRANGE_HOUR: Final = "rights over others at a strange hour"
+TAKEN: Final = "rights taken from many"
 EVERYBODY: Final = "rights for everybody"
 _RIGHTS_OVER_OTHERS: Final = (
     r"^ALLOW (?:All|Alter|AlterConfigs|ClusterAction|CreateTokens|DescribeTokens) of \w+ "
@@ -114,6 +119,12 @@ class StrangeAdministrationThresholds:
     """A week has shifts and a weekend."""
     admin_hours: int = threshold(9, "... and their different hours, with two before and after")
     """Who is seen at fewer hours has none that are strange."""
+    admin_taken: int = threshold(8, "Users whose rights a principal takes in a day, and who get no others")
+    """Those of a few who left are taken one by one."""
+    admin_factor: float = threshold(2.0, "... and times its largest day before")
+    """Who tidies up every week has such days."""
+    admin_again: timedelta = threshold(timedelta(days=1), "... and time around it in which users get others")
+    """Rights that are declared are changed within minutes, or on the next day after a mistake."""
     admin_settled: timedelta = threshold(timedelta(days=3), "First days, in which users and rights are set up")
     """A company that begins with kafka-dt."""
 
@@ -131,6 +142,7 @@ def strange_administration(seen: Observed, thresholds: StrangeAdministrationThre
         .unionByName(_passwords_set(seen, changes, thresholds))
         .unionByName(_users_for_hours(seen, late, changes, thresholds))
         .unionByName(_at_strange_hours(seen, changes, thresholds))
+        .unionByName(_rights_taken(late, changes, thresholds))
     )
     return _findings(cases)
 
@@ -292,6 +304,26 @@ def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdm
     return _told(odd, STRANGE_HOUR, counts)
 
 
+def _rights_taken(late: DataFrame, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
+    """Give the changes on days on which principals took the rights of many users and gave them no others."""
+    named = changes.where(F.col("acl").rlike(_TO_WHOM)).withColumn("who", F.regexp_extract("acl", _TO_WHOM, 1))
+    given = named.where(of_type(EventType.ACL_CREATED)).select("who", F.col("first_seen").alias("given_at"))
+    at, around = F.col("first_seen"), F.lit(thresholds.admin_again)
+    again = F.col("given_at").between(at - around, at + around)
+    taken = named.where(of_type(EventType.ACL_DELETED)).alias("taken")
+    lost = taken.join(given.alias("given"), (F.col("taken.who") == F.col("given.who")) & again, "left_anti")
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    users = F.col("users")
+    days = (
+        lost.groupBy("principal", "date")
+        .agg(F.count_distinct("who").alias("users"))
+        .withColumn("most", F.coalesce(F.max("users").over(before), F.lit(0)))
+        .where((users >= thresholds.admin_taken) & (users >= F.col("most") * thresholds.admin_factor))
+    )
+    counts = F.format_string("it took rights of %d users, and of %d at most on a day before", "users", "most")
+    return _told(late.where(ok(EventType.ACL_DELETED)).join(days, ["principal", "date"]), TAKEN, counts)
+
+
 def _user() -> Column:
     return F.concat(F.lit("User:"), F.col("user"))
 
@@ -329,7 +361,7 @@ STRANGE_ADMINISTRATION: Final = Sign(
     kind="strange_administration",
     title="Administered by a stranger",
     meaning="A principal changes users or ACLs as one does who has the administrator's password.",
-    finds="changes of users and ACLs from a strange place, at a strange hour, for some hours, or for everybody",
+    finds="changes of users and ACLs from a strange place, at a strange hour, for some hours, of many or for everybody",
     misses="a thief who works where the administrator does, and commands that work on ZooKeeper",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=StrangeAdministrationThresholds(),

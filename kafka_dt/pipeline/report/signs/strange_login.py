@@ -7,9 +7,8 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   stranger*.
 - *away from its networks*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
   comes to another one in which no other principal was, while its work goes on. A program, which works at every hour of
-  the day, may have been in `login_networks` before; a person travels. A client that is like the usual one is no excuse:
-  who has the password may know the program, too. One who works by day and comes by day is quiet if `login_roamers` such
-  principals in all come to such networks within `habits.AROUND` before and after: they work at home for a day.
+  the day, may have been in `login_networks` before; a person travels. For a program the usual client is no excuse:
+  who has the password may know the program, too.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
@@ -24,8 +23,9 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   least. A forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses,
   or one that others use for `login_new_after`.
 
-*Away from its networks* and *over the Internet* are quiet for business trips (`trips.py`): people who work there by
-day, with their usual client, while they are not in their usual places, and who come back to these.
+*Away from its networks* and *over the Internet* are quiet for people who work by day and come by day, with a library
+that they had before: they are at home, or on a trip. *Another program in another place* is quiet for people in a
+private network: they come by day, or `login_colleagues` others log in there with this library in the month around.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
@@ -35,7 +35,8 @@ the principal logged in at every hour of the day before: people come to a bastio
 The severity is high where the principal is alone in a network with another client.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
-host that several principals share, principals that travel, and a thief by day while a person has a day off.
+host that several principals share, principals that travel, and a thief with a person's password by day, over the
+Internet with a library of that person, or in a private network.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -55,17 +56,23 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    is_public,
     some,
     with_most,
 )
+from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+_PEOPLE_H: Final = 5
+"""In so many different hours people log in, at least; fewer are those of a job, or of a few days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,6 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
-    login_roamers: int = threshold(4, "Principals that work away from their networks by day, in a month")
-    """People work at home, or at a customer's, now and then."""
     login_networks: int = threshold(3, "Networks of a program that does not travel, at most")
     """Two regions, and a network for tests."""
     login_granted: timedelta = threshold(timedelta(days=1), "Time from all rights to the first login of a new user")
@@ -100,6 +105,8 @@ class StrangeLoginThresholds:
         0.2, "Share of principals with public addresses where these are an exception, at most"
     )
     """Where people or partners come over the Internet, there are more."""
+    login_colleagues: int = threshold(8, "Others that log in there with the library that is new to a person")
+    """A tool of many in an office, or behind its VPN."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
     """A cluster that moves or fails over takes several along."""
 
@@ -108,7 +115,8 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     """Find principals that log in from strange places; one finding a principal."""
     known_for, together = thresholds.login_known_for, thresholds.login_moves
     strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
-    own = strange.where(~F.col("by_token")).drop("by_token")
+    own = seen.work("own", strange.where(~F.col("by_token")).drop("by_token"))
+    own = _without_people_in_offices(own, seen, thresholds)
     cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))
     found = seen.work("strange", reduce(DataFrame.unionByName, cases))
     logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*CLIENT])
@@ -117,6 +125,28 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     ranked = _not_on_shared_hosts(rows, seen).withColumn("rank", F.rank().over(of_use)).where(F.col("rank") == 1)
     day = ranked.withColumn("day", F.to_date("first_seen"))
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
+
+
+def _without_people_in_offices(strange: DataFrame, seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Leave out another program of people in a private network: they come by day, or with a tool of many there."""
+    rows = strange.join(seen.workdays, "who", "left").join(hours_before(seen, strange), "who", "left")
+    rows = rows.join(_tools(seen, strange), ["who", "zone", "software"], "left")
+    by_day = F.coalesce(is_in_day(F.col("since")), F.lit(False))
+    is_tool = (F.col("colleagues") >= thresholds.login_colleagues) & F.col("hours").between(_PEOPLE_H, DAY_H - 1)
+    in_office = (F.col("case") == ANEW) & ~is_public(F.col("wide")) & (by_day | F.coalesce(is_tool, F.lit(False)))
+    return rows.where(~in_office).drop("day_begins", "hours", "colleagues")
+
+
+def _tools(seen: Observed, strange: DataFrame) -> DataFrame:
+    """Count the others that log in without a token in the same zone, with the same library, in the month around."""
+    others = seen.clients.where(~F.col("by_token")).select(
+        F.col("who").alias("other"), "zone", "software", "first_seen", "last_seen"
+    )
+    around = F.lit(AROUND)
+    near = (F.col("first_seen") <= F.col("since") + around) & (F.col("last_seen") >= F.col("since") - around)
+    there = strange.select("who", "zone", "software", "since").join(others, ["zone", "software"])
+    counted = there.where(near & (F.col("other") != F.col("who"))).groupBy("who", "zone", "software")
+    return counted.agg(F.count_distinct("other").alias("colleagues"))
 
 
 def _not_on_shared_hosts(logins: DataFrame, seen: Observed) -> DataFrame:
