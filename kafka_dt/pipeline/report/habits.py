@@ -15,8 +15,7 @@ habit from the first one on.
 
 *A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
 with theirs, from as many other addresses and on as many days: a second line where the first one fails, or a provider
-from which people work. But a use is told if its owner came from `_HOPS` public networks on that day, and did so on
-`_HOP_DAYS` days at most: a thief comes over the machines of others.
+from which people work.
 
 *A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
 machine of their own.
@@ -56,10 +55,6 @@ _ALWAYS: Final = 6
 """More owners, days and machines than a thief has."""
 _LINE: Final = 3
 """A thief has the tokens of fewer, or one machine."""
-_HOPS: Final = 3
-"""Who changes to a second line has two."""
-_HOP_DAYS: Final = 2
-"""A train or a phone changes its network on every day."""
 _USUAL_FOR: Final = timedelta(days=1)
 """How long an owner had a library elsewhere that is its usual one."""
 _TOOL_FOR: Final = timedelta(days=3)
@@ -160,18 +155,8 @@ def _without_shared_lines(uses: DataFrame, usage: DataFrame) -> DataFrame:
             F.count_distinct(F.to_date("other_first_seen")).alias("days"),
         )
         .where(F.least("others", "addresses", "days") >= _LINE)
-        .withColumn("date", F.to_date("first_seen"))
-        .join(_hops(by_token), ["who", "date"], "left_anti")
     )
     return uses.join(lines, use, "left_anti")
-
-
-def _hops(by_token: DataFrame) -> DataFrame:
-    """Give the few days on which owners came from several public networks."""
-    public = by_token.where(is_public(F.col("wide")))
-    dates = public.groupBy("who", F.to_date("first_seen").alias("date")).agg(F.count_distinct("wide").alias("networks"))
-    days = F.count("*").over(Window.partitionBy("who"))
-    return dates.where(F.col("networks") >= _HOPS).withColumn("days", days).where(F.col("days") <= _HOP_DAYS)
 
 
 def _with_usual(uses: DataFrame, had: DataFrame) -> DataFrame:

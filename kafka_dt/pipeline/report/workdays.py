@@ -5,8 +5,8 @@
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
 the uses of its tokens, or of its logins without one. If both have a day, that of the tokens counts, because people have
-programs that renew their tokens at any hour. Of a use with few logins the first and the last hour count alone, and the
-hour between if they are far apart.
+programs that renew their tokens at any hour. Of a use with few logins the first and the last hour count alone; if more
+than `_HOURS` of a day lie between, so does the hour in the middle.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
     """
     begin, end = (hour_number(F.col(name)) for name in ("first_seen", "last_seen"))
     told = F.col("last_seen") < F.col("first_seen") + F.lit(TOLD)
-    middle = F.when(end - begin > _HOURS, F.floor((begin + end) / 2))
+    middle = F.when((end - begin > _HOURS) & (end - begin < DAY_H), F.floor((begin + end) / 2))
     few = F.array_distinct(F.array_compact(F.array(begin, middle, end)))
     long = F.when(F.col("logins") < DAY_H, few).otherwise(F.sequence(begin, begin + F.lit(DAY_H - 1)))
     in_use = F.when(told, hours_of()).otherwise(long)
     by_token = usage.where(F.col("token_id").isNotNull()).select("who", F.explode(in_use).alias("number"))
-    in_day = F.when(F.col("deeds") * 2 < end - begin, few).otherwise(F.sequence(begin, end))
+    in_day = F.when(F.col("deeds") * 2 <= end - begin, few).otherwise(F.sequence(begin, end))
     own = deeds.where(ok(EventType.LOGIN)).select(F.col("principal").alias("who"), F.explode(in_day).alias("number"))
     uses = own.withColumn("by_token", F.lit(False)).unionByName(by_token.withColumn("by_token", F.lit(True)))
     of_day = F.pmod("number", F.lit(DAY_H)).alias("hour")

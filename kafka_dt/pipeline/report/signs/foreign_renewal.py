@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
 _AS_A_RULE: Final = 0.75
 """The share of a principal's tokens that show how often it renews one."""
-_PLACE: Final = ["principal", "zone", "software"]
+PLACE: Final = ["principal", "zone", "software"]
 """Who, from where and with which library."""
 
 
@@ -178,10 +178,10 @@ def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThre
     """Say whether a principal describes tokens of others on other days, in the same zone and with the same library."""
     answers = seen.deeds.where(ok(EventType.TOKENS_DESCRIBED) & F.col("principal").isNotNull())
     of_others = seen.zones.of(answers_of_others(answers, seen.lives, NEW_DESCRIBER.thresholds))
-    operators = of_others.groupBy(*_PLACE).agg(F.collect_set("date").alias("days"))
+    operators = of_others.groupBy(*PLACE).agg(F.collect_set("date").alias("days"))
     others = F.size(F.array_remove("days", F.to_date("first_seen")))
     is_one = F.coalesce(others >= thresholds.operator_days, F.lit(False))
-    return renewers.join(operators, _PLACE, "left").withColumn("operator", is_one).drop("days")
+    return renewers.join(operators, PLACE, "left").withColumn("operator", is_one).drop("days")
 
 
 def services(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
@@ -191,8 +191,9 @@ def services(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
         A row for each principal, `zone` and `software`, with the days on which it renews from there (`service_days`).
     """
     of_others = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
-    renewed, refused = went_well(), F.col("reason") == OWNER_MISMATCH
-    there = seen.zones.of(seen.deeds.where(of_others & (renewed | refused))).groupBy(*_PLACE)
+    is_its_own = F.coalesce(F.col("requester") == F.col("principal"), F.lit(False))
+    renewed, refused = went_well(), (F.col("reason") == OWNER_MISMATCH) & ~is_its_own
+    there = seen.zones.of(seen.deeds.where(of_others & (renewed | refused))).groupBy(*PLACE)
     return (
         there.agg(
             F.count_distinct(F.when(renewed, F.col("owner"))).alias("served"),
@@ -202,12 +203,12 @@ def services(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
         )
         .where(F.col("served") >= thresholds.served_owners)
         .where(F.col("tried") <= F.col("renewed") * F.lit(thresholds.tried_share))
-        .select(*_PLACE, "service_days")
+        .select(*PLACE, "service_days")
     )
 
 
 def serves(day: Column, thresholds: RenewalThresholds) -> Column:
-    """Say whether a row of `services` renews tokens on enough days besides one."""
+    """Say whether a row of `services` renews tokens on enough days besides `day`."""
     others = F.size(F.array_remove("service_days", day))
     return F.coalesce(others >= thresholds.operator_days, F.lit(False))
 
@@ -215,7 +216,7 @@ def serves(day: Column, thresholds: RenewalThresholds) -> Column:
 def _with_services(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Say whether a service tries to renew a token that does not name it."""
     is_one = serves(F.to_date("first_seen"), thresholds) & (F.col("ends") == 0)
-    rows = renewers.join(services(seen, thresholds), _PLACE, "left").withColumn("service", is_one)
+    rows = renewers.join(services(seen, thresholds), PLACE, "left").withColumn("service", is_one)
     return rows.drop("service_days")
 
 

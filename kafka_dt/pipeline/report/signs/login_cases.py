@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
 from kafka_dt.pipeline.report.peers import first_arrivals
-from kafka_dt.pipeline.report.strangers import CLIENT
+from kafka_dt.pipeline.report.strangers import CLIENT, with_owners_since
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
 INTERNET: Final = "over the Internet"
 ONCE: Final = "new, and soon gone"
-_PLACE: Final = ("who", "wide")
 _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
 """The text of an ACL that gives a principal all topics, or the cluster."""
 
@@ -56,7 +55,8 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that leave their networks while they go on there."""
     few = F.col("owner_before").between(1, thresholds.login_networks)
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    came = first_arrivals(seen.network_arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
+    arrivals = seen.work("away", _without_people_at_work(seen, thresholds))
+    came = first_arrivals(arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
@@ -66,18 +66,18 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         as_text(F.col("owner_since")),
         "origin",
     )
-    strange = seen.work("away", came.select("who", "wide", "since", counts.alias("counts")))
-    return _clients(seen, _without_people_at_work(seen, strange), "wide", AWAY)
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
 
 
-def _without_people_at_work(seen: Observed, came: DataFrame) -> DataFrame:
-    """Leave out people who come in their day, with libraries that they had before."""
+def _without_people_at_work(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Leave out arrivals of people in their day, with libraries that they had before, in large networks."""
+    place, first_day = ["who", "wide"], F.col("since") + F.lit(thresholds.login_first_day)
     own = seen.clients.where(~F.col("by_token"))
-    had = own.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
-    there = came.select(*_PLACE, "since").join(own, [*_PLACE]).join(had, ["who", "software"])
-    other_library = there.where(F.col("had_since") >= F.col("since")).select(*_PLACE)
-    in_day = came.join(seen.workdays, "who").where(is_in_day(F.col("since")))
-    return came.join(in_day.join(other_library, [*_PLACE], "left_anti").select(*_PLACE), [*_PLACE], "left_anti")
+    in_day = seen.network_arrivals.join(seen.workdays, "who").where(is_in_day(F.col("since")))
+    there = own.join(in_day.select(*place, "since"), place).where(F.col("first_seen") < first_day)
+    anew = with_owners_since(there, own, "software").where(F.col("owner_software_since") >= F.col("since"))
+    at_work = in_day.select(*place).join(anew.select(*place), place, "left_anti")
+    return seen.network_arrivals.join(at_work, place, "left_anti")
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -133,7 +133,7 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
     of_owner = Window.partitionBy("who").orderBy("since", "wide").rowsBetween(Window.unboundedPreceding, -1)
     public = is_public(F.col("wide"))
     before = F.coalesce(F.max(public.cast("int")).over(of_owner), F.lit(0))
-    arrivals = seen.network_arrivals.withColumns({"public": public, "public_before": before})
+    arrivals = _without_people_at_work(seen, thresholds).withColumns({"public": public, "public_before": before})
     roaming = seen.network_arrivals.groupBy("who").agg(F.max(public.cast("int")).alias("roams"))
     share = roaming.agg(F.avg("roams").alias("roaming"))
     known = F.col("since") >= F.col("own_since") + F.lit(thresholds.login_known_for)
@@ -147,8 +147,7 @@ def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> Da
         "wide",
         "owner_before",
     )
-    strange = seen.work("internet", came.select("who", "wide", "since", counts.alias("counts")))
-    return _clients(seen, _without_people_at_work(seen, strange), "wide", INTERNET)
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", INTERNET)
 
 
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:

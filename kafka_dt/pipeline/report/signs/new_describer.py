@@ -22,8 +22,8 @@ tool has the same library, and a new tool is tried at the desk by day.
 The severity is high if a principal began to administer in the day before, and may have given itself the right; else
 medium, because most who begin to describe are on call, or new in a team.
 
-Not seen: a thief with the password of an operator, a monitor or a scheduler, one that asks once, and a principal that
-describes from its first days on.
+Not seen: a thief with the password of an operator, a monitor or a scheduler, one that asks once in its first day,
+and a principal that describes from its first days on.
 """
 
 # The work is on requests to describe tokens; of new describers their own tokens are counted.
@@ -75,7 +75,7 @@ class DescriberThresholds:
     """Programs that describe do it at their start, or every day."""
     describe_others: int = threshold(3, "Tokens of others in an answer, at least")
     """An ACL gives all tokens, or all of an owner; few owners have one or two."""
-    describe_requests: int = threshold(2, "... and requests in its first day, at least")
+    describe_requests: int = threshold(2, "... and requests in the first day, at least")
     """Who collects tokens comes back, or asks owner by owner."""
     describers: int = threshold(3, "Others that begin to describe as many tokens in the month around, on as many days")
     """People look at their tokens, and at those of their team. A thief gets all that there are."""
@@ -103,10 +103,10 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         _with_addresses(described.join(new, "principal").where(first_day))
         .groupBy("principal", "since", "known_since", "granted")
         .agg(*_told(), F.max("own").alias("own"))
-        .where((F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False)))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
-    rare = _without_habit(seen.work("answers", answers), thresholds)
+    several = (F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False))
+    rare = _without_habit(seen.work("answers", answers), thresholds).where(several)
     return _findings(rare.unionByName(changed, allowMissingColumns=True))
 
 
@@ -221,7 +221,7 @@ NEW_DESCRIBER: Final = Sign(
     title="Describing tokens of others",
     meaning="A principal that never described tokens gets those of others, with their HMACs.",
     finds="a principal that never described tokens and gets those of others, or does so unlike before",
-    misses="the password of an operator or a monitor in the hands of one who uses their tool",
+    misses="one request in the first day, and an operator's or a monitor's password with their tool",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=DescriberThresholds(),
     rule=new_describers,

@@ -90,15 +90,17 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     alone = new.withColumns(others).where(
         (F.col("others_before") < thresholds.migrated) & (F.col("others") < thresholds.migration_size)
     )
-    return _findings(_without_people_at_work(seen.work("alone", alone), seen))
+    return _findings(_without_people_at_work(seen.work("alone", alone), logins, seen))
 
 
-def _without_people_at_work(new: DataFrame, seen: Observed) -> DataFrame:
+def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -> DataFrame:
     """Leave out people who begin with a mechanism in their day, with libraries that they had before."""
-    had = seen.clients.groupBy(F.col("who").alias("principal"), F.col("software").alias("library"))
-    libraries = new.select("principal", "mechanism", "first_seen", F.explode("clients").alias("library"))
-    known = libraries.join(had.agg(F.min("first_seen").alias("had_since")), ["principal", "library"], "left")
-    other = known.where(F.coalesce(F.col("had_since") >= F.col("first_seen"), F.lit(True)))
+    had = seen.clients.groupBy(F.col("who").alias("principal"), "software").agg(F.min("first_seen").alias("had_since"))
+    began = new.select("principal", "mechanism", F.col("first_seen").alias("began"))
+    first_day = F.col("first_seen") < F.col("began") + F.expr("INTERVAL 1 DAY")
+    libraries = logins.join(began, ["principal", "mechanism"]).where(first_day)
+    known = libraries.join(had, ["principal", "software"], "left")
+    other = known.where(F.coalesce(F.col("had_since") >= F.col("began"), F.lit(True)))
     people = seen.workdays.withColumnRenamed("who", "principal")
     in_day = new.join(people, "principal").where(is_in_day(F.col("first_seen")))
     at_work = in_day.join(other, ["principal", "mechanism"], "left_anti")
@@ -138,7 +140,7 @@ NEW_MECHANISM: Final = Sign(
     title="Logged in by a new mechanism",
     meaning="A principal logs in by a mechanism that it never used, so it has a new credential.",
     finds="a login without a token by another mechanism than the principal's",
-    misses="another's password for the same mechanism",
+    misses="another's password for the same mechanism, or by day with a person's library",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=MechanismThresholds(),
     rule=new_mechanisms,

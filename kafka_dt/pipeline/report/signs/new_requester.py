@@ -6,8 +6,8 @@ finding. The cases:
 
 - *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
-  itself and no other ACLs for it came within an hour. It is quiet if another principal allowed it and the token is
-  used where the owner's others were, with their libraries, and nowhere else: an engineer stands in for a scheduler.
+  itself. It is quiet if another principal allowed it, and its tokens of the owner are all used, where the owner's
+  others were before, with their libraries, and nowhere else: an engineer stands in for a scheduler.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
   until then. A thief may have made a password of it.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
@@ -27,7 +27,8 @@ finding. The cases:
 own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
 operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
-Not seen: a thief that creates tokens as the owner's usual requester does, and a new requester of an owner that is new.
+Not seen: a thief that creates tokens as the owner's usual requester does, one with an administrator's password and a
+second account that uses the token at the job's place with its library, and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
@@ -95,7 +96,7 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = _with_habit(first, pairs)
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
-    created = _created(judged, seen.deeds).join(_stand_ins(judged, seen), "token_id", "left_anti")
+    created = _created(judged.join(_stand_ins(judged, seen), ["owner", "requester"], "left_anti"), seen.deeds)
     renewable = _with_own_renewers(seen, thresholds).join(created.select("token_id"), "token_id", "left_anti")
     return _findings(created.unionByName(renewable, allowMissingColumns=True), thresholds)
 
@@ -202,14 +203,14 @@ def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
 
 
 def _stand_ins(judged: DataFrame, seen: Observed) -> DataFrame:
-    """Give the tokens that another principal allowed to create, and that are used as the owner's others were."""
+    """Give the requesters that another principal allowed, and whose tokens of the owner are used as its others were."""
     allowed = judged.where((F.col("case") == ALLOWED) & (F.col("operator") != F.col("requester")))
     tokens = seen.lives.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
     homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone", "software")
-    used = seen.usage.select("token_id", "zone", "software").join(tokens, "token_id")
+    used = tokens.join(seen.usage.select("token_id", "zone", "software"), "token_id", "left")
     placed = used.join(homes.agg(F.min("first_seen").alias("home_since")), ["owner", "zone", "software"], "left")
     at_home = F.coalesce(F.col("home_since") < F.col("since"), F.lit(False))
-    return placed.groupBy("token_id").agg(F.bool_and(at_home).alias("usual")).where("usual").select("token_id")
+    return placed.groupBy("owner", "requester").agg(F.bool_and(at_home).alias("usual")).where("usual").drop("usual")
 
 
 def _with_own_renewers(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
@@ -279,10 +280,10 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.min("granted_at").alias("granted_at"),
         F.max("granted_together").alias("granted_together"),
         F.min("operator").alias("operator"),
+        F.max(F.col("operator") == F.col("requester")).alias("by_itself"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
     )
-    by_itself = (F.col("granted_together") == 1) & (F.col("operator") == F.col("requester"))
-    late = (F.col("case") == ALLOWED) & by_itself
+    late = (F.col("case") == ALLOWED) & F.col("by_itself")
     worked = F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
     at_once = (F.col("case") == "unknown before") & (F.col("different") >= thresholds.new_owners) & worked
     own = F.col("case") == RENEWER

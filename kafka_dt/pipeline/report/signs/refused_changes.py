@@ -45,7 +45,7 @@ from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, serves, services
+from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH, PLACE, serves, services
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -171,8 +171,9 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
 def _without_services(refused: DataFrame, seen: Observed) -> DataFrame:
     """Leave out refused renewals of a service: it tries to renew a token that does not name it."""
     thresholds = FOREIGN_RENEWAL.thresholds
-    rows = refused.join(services(seen, thresholds), ["principal", "zone", "software"], "left")
-    is_its_work = of_type(EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
+    rows = refused.join(services(seen, thresholds), PLACE, "left")
+    of_others = (F.col("reason") == OWNER_MISMATCH) & (F.col("owner") != F.col("principal"))
+    is_its_work = of_type(EventType.TOKEN_RENEWED) & F.coalesce(of_others, F.lit(False))
     return rows.where(~(is_its_work & serves(F.col("date"), thresholds))).drop("service_days")
 
 

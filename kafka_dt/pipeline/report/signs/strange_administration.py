@@ -17,19 +17,21 @@ The cases:
 - *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
-- *rights taken from many*: the principal deletes the ACLs of `admin_taken` users in a day, and of `admin_factor` times
-  more than on any day before. Users who get rights within `admin_again` do not count: a program declares their ACLs
-  anew.
+- *rights taken from many*: the principal deletes the ACLs of `admin_taken` users in a day, and of at least
+  `admin_factor` times as many as on any day before. Users who get rights within `admin_again` do not count: a program
+  declares their ACLs anew.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
-The last three are quiet in the first days of the table (`admin_settled`), in which a company sets up its users. *From a
-new place* is quiet for a principal that moves with `admin_moves` others, or that never comes back from there.
+The last two, and *a user for some hours*, are quiet in the first days of the table (`admin_settled`), in which a
+company sets up its users. *From a new place* is quiet for a principal that moves with `admin_moves` others, or that
+never comes back from there.
 
 The severity is high if two cases hold on a day.
 
-Not seen: an administrator's password in the hands of one who works where the administrator or colleagues do, and
-changes by commands that work on ZooKeeper (`kafka-dt user --config`), which name no principal.
+Not seen: an administrator's password in the hands of one who works where the administrator or colleagues do; rights
+that are taken from a few a day, denied instead of taken, or replaced by worthless ones; and changes by commands that
+work on ZooKeeper (`kafka-dt user --config`), which name no principal.
 """
 
 # The work is on changes of users and ACLs, which are few, and on one row for each principal and zone.
@@ -121,7 +123,7 @@ class StrangeAdministrationThresholds:
     """Who is seen at fewer hours has none that are strange."""
     admin_taken: int = threshold(8, "Users whose rights a principal takes in a day, and who get no others")
     """Those of a few who left are taken one by one."""
-    admin_factor: float = threshold(2.0, "... and times its largest day before")
+    admin_factor: float = threshold(2.0, "... and how many times as many as on its largest day before")
     """Who tidies up every week has such days."""
     admin_again: timedelta = threshold(timedelta(days=1), "... and time around it in which users get others")
     """Rights that are declared are changed within minutes, or on the next day after a mistake."""

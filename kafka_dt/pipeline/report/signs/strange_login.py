@@ -7,8 +7,8 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   stranger*.
 - *away from its networks*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
   comes to another one in which no other principal was, while its work goes on. A program, which works at every hour of
-  the day, may have been in `login_networks` before; a person travels. For a program the usual client is no excuse:
-  who has the password may know the program, too.
+  the day, may have been in `login_networks` before; a person travels. The usual client is no excuse for
+  others than people: who has the password may know the program, too.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
@@ -24,8 +24,9 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   or one that others use for `login_new_after`.
 
 *Away from its networks* and *over the Internet* are quiet for people who work by day and come by day, with a library
-that they had before: they are at home, or on a trip. *Another program in another place* is quiet for people in a
-private network: they come by day, or `login_colleagues` others log in there with this library in the month around.
+that they had before: they are at home, or on a trip. *Another program in another place* is quiet in a private network
+for people who come by day, and for who does not work around the clock if `login_colleagues` people log in there with
+this library in the month around, for a day or longer.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
@@ -35,8 +36,8 @@ the principal logged in at every hour of the day before: people come to a bastio
 The severity is high where the principal is alone in a network with another client.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
-host that several principals share, principals that travel, and a thief with a person's password by day, over the
-Internet with a library of that person, or in a private network.
+host that several principals share, principals that travel, and a thief with a person's password who comes by day for
+the first time, over the Internet with a library of that person, or in a private network.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -71,8 +72,10 @@ from kafka_dt.pipeline.report.workdays import is_in_day
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_PEOPLE_H: Final = 5
-"""In so many different hours people log in, at least; fewer are those of a job, or of a few days."""
+_STAYS: Final = timedelta(days=1)
+"""The passwords that a thief has are used within hours."""
+_PEOPLE_H: Final = 7
+"""In so many hours of the day people log in, at least, with an hour around each; a job that runs twice does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class StrangeLoginThresholds:
         0.2, "Share of principals with public addresses where these are an exception, at most"
     )
     """Where people or partners come over the Internet, there are more."""
-    login_colleagues: int = threshold(8, "Others that log in there with the library that is new to a person")
+    login_colleagues: int = threshold(8, "People that log in there with the library that is new to a principal")
     """A tool of many in an office, or behind its VPN."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
     """A cluster that moves or fails over takes several along."""
@@ -116,7 +119,7 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     known_for, together = thresholds.login_known_for, thresholds.login_moves
     strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
     own = seen.work("own", strange.where(~F.col("by_token")).drop("by_token"))
-    own = _without_people_in_offices(own, seen, thresholds)
+    own = _without_people_in_private_networks(own, seen, thresholds)
     cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))
     found = seen.work("strange", reduce(DataFrame.unionByName, cases))
     logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*CLIENT])
@@ -127,7 +130,9 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
 
 
-def _without_people_in_offices(strange: DataFrame, seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+def _without_people_in_private_networks(
+    strange: DataFrame, seen: Observed, thresholds: StrangeLoginThresholds
+) -> DataFrame:
     """Leave out another program of people in a private network: they come by day, or with a tool of many there."""
     rows = strange.join(seen.workdays, "who", "left").join(hours_before(seen, strange), "who", "left")
     rows = rows.join(_tools(seen, strange), ["who", "zone", "software"], "left")
@@ -138,10 +143,10 @@ def _without_people_in_offices(strange: DataFrame, seen: Observed, thresholds: S
 
 
 def _tools(seen: Observed, strange: DataFrame) -> DataFrame:
-    """Count the others that log in without a token in the same zone, with the same library, in the month around."""
-    others = seen.clients.where(~F.col("by_token")).select(
-        F.col("who").alias("other"), "zone", "software", "first_seen", "last_seen"
-    )
+    """Count the people that log in without a token in the same zone, with the same library, in the month around."""
+    stays = F.col("first_seen") + F.lit(_STAYS) <= F.col("last_seen")
+    people = seen.clients.where(~F.col("by_token") & stays).join(seen.workdays, "who", "left_semi")
+    others = people.select(F.col("who").alias("other"), "zone", "software", "first_seen", "last_seen")
     around = F.lit(AROUND)
     near = (F.col("first_seen") <= F.col("since") + around) & (F.col("last_seen") >= F.col("since") - around)
     there = strange.select("who", "zone", "software", "since").join(others, ["zone", "software"])
@@ -206,7 +211,7 @@ STRANGE_LOGIN: Final = Sign(
     title="Logged in by a stranger",
     meaning="A principal logs in without a token in a place, or with a program, that it never had.",
     finds="a password, keytab or certificate in a place that is new to its principal and that others do not explain",
-    misses="a thief in a network of the principal, and principals that travel",
+    misses="a thief in a network of the principal, or by day with a person's library, and principals that travel",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=StrangeLoginThresholds(),
     rule=strange_logins,
