@@ -39,8 +39,12 @@ _ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|C
 
 def login_cases(seen: Observed, thresholds: StrangeLoginThresholds) -> Iterator[DataFrame]:
     """Give the clients of each case; a client may be of several, and the first one counts."""
-    for case in (_away, _in_branches, _back_doors, _awake, _over_the_internet, _once):
+    arrivals = seen.work("not_at_work", _without_people_at_work(seen, thresholds))
+    yield _away(seen, arrivals, thresholds)
+    for case in (_in_branches, _back_doors, _awake):
         yield case(seen, thresholds)
+    yield _over_the_internet(seen, arrivals, thresholds)
+    yield _once(seen, thresholds)
 
 
 def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
@@ -51,11 +55,10 @@ def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
     return before.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
 
 
-def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+def _away(seen: Observed, arrivals: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that leave their networks while they go on there."""
     few = F.col("owner_before").between(1, thresholds.login_networks)
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    arrivals = seen.work("away", _without_people_at_work(seen, thresholds))
     came = first_arrivals(arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
     counts = F.format_string(
@@ -128,17 +131,17 @@ def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", AWAKE)
 
 
-def _over_the_internet(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+def _over_the_internet(seen: Observed, arrivals: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that come from a public network before all others, where few are in public."""
     of_owner = Window.partitionBy("who").orderBy("since", "wide").rowsBetween(Window.unboundedPreceding, -1)
     public = is_public(F.col("wide"))
     before = F.coalesce(F.max(public.cast("int")).over(of_owner), F.lit(0))
-    arrivals = _without_people_at_work(seen, thresholds).withColumns({"public": public, "public_before": before})
+    in_order = arrivals.withColumns({"public": public, "public_before": before})
     roaming = seen.network_arrivals.groupBy("who").agg(F.max(public.cast("int")).alias("roams"))
     share = roaming.agg(F.avg("roams").alias("roaming"))
     known = F.col("since") >= F.col("own_since") + F.lit(thresholds.login_known_for)
     came = (
-        arrivals.where(F.col("public") & (F.col("public_before") == 0) & _alone(thresholds) & known)
+        in_order.where(F.col("public") & (F.col("public_before") == 0) & _alone(thresholds) & known)
         .crossJoin(F.broadcast(share))
         .where(F.col("roaming") <= thresholds.login_roaming)
     )
