@@ -26,8 +26,8 @@ from tests.support.tokens.direct_store import wall_clock_ms
 from tests.support.tokens.nodes import DAY, HOUR, MALLORY, SECOND, Clock
 from tests.support.tokens.store_contract import Place, TokenStoreContract
 
-ABOUT_MS = 5 * SECOND
-"""How well the cluster's clock is known."""
+ABOUT_MS = 60 * SECOND
+"""How well the cluster's clock is known, on a machine that stands still now and then."""
 
 
 class TestKraftStore(TokenStoreContract):
