@@ -1,9 +1,10 @@
 """What many of a company do, and who was at a place: why a use that looks strange is none.
 
-    uses = without_habits(uses, usage)          # of hubs, of shared tools, of owners with an own login
-    uses = without_workshops(uses, usage)
-    uses = without_own_logins(uses, usage)
-    uses = with_colleagues(uses, usage)         # with `colleagues`
+    habits = Habits.learned(usage, store.work)
+    uses = without_habits(uses, habits)         # of hubs, of shared tools, of owners with an own login
+    uses = without_workshops(uses, habits)
+    uses = without_own_logins(uses, habits)
+    uses = with_colleagues(uses, habits)        # with `colleagues`
 
 *The tokens of a hub.* A hub of notebooks, a scheduler or an operator of Kubernetes creates tokens for many. Where
 `_BEFORE` of these owners came to a zone with a library, the tokens of the others may be used so, too: people start a
@@ -32,6 +33,7 @@ from many machines over many days.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.window import WindowSpec
 
+    from kafka_dt.pipeline.report.store import WriteAndRead
+
 AROUND: Final = timedelta(days=15)
 """How far before and after others show what is usual in the company: a month in all."""
 _BEFORE: Final = 3
@@ -61,7 +65,50 @@ _TOOL_FOR: Final = timedelta(days=3)
 """A thief uses what it has got within a day or two."""
 _AT_HAND: Final = timedelta(hours=1)
 """How long after its own login a principal is still there."""
+_HUB: Final = ["requester", "zone", "software"]
+_TOOL: Final = ["address", "software", "client"]
+_LINE_USE: Final = ["who", "software", "wide", "address", "first_seen"]
+_OWN_USE: Final = ["who", "address", "first_seen"]
 _OWN: Final = ("own_since", "own_came", "own_until")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What is known of the habits of a company."""
+
+    hubs: DataFrame
+    """Since when tokens of a hub are used in a zone with a library (`hub_since`), or that they always are."""
+    tools: DataFrame
+    """Since when the tokens of several were used with a client at an address (`tool_shared_since`), and of the first
+    one for some days (`tool_since`)."""
+    libraries: DataFrame
+    """Since when an owner has a library as its usual one (`usual_since`) in a large network (`elsewhere`)."""
+    lines: DataFrame
+    """Uses over the Internet with a library that the owner had in another large network."""
+    workshops: DataFrame
+    """The large networks (`wide`) and days (`day`) of workshops."""
+    own_logins: DataFrame
+    """When principals logged in without a token at an address with a library, the first time (`own_came`) and the last
+    (`own_until`), and since when they have that library (`own_since`)."""
+
+    @classmethod
+    def learned(cls, usage: DataFrame, work: WriteAndRead) -> Habits:
+        """Learn them.
+
+        Args:
+            usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+            work: writes what is computed.
+        """
+        by_token = usage.where(F.col("token_id").isNotNull())
+        libraries = work("usual_libraries", _usual_libraries(by_token))
+        return cls(
+            hubs=work("hubs", _hubs(by_token)),
+            tools=work("tools", _tools(by_token)),
+            libraries=libraries,
+            lines=work("lines", _lines(by_token, libraries)),
+            workshops=work("workshops", _workshops(usage)),
+            own_logins=work("own_logins", _own_logins(usage)),
+        )
 
 
 def month_around(instant: str) -> WindowSpec:
@@ -70,155 +117,64 @@ def month_around(instant: str) -> WindowSpec:
     return Window.orderBy(F.unix_seconds(instant)).rangeBetween(-seconds, seconds)
 
 
-def without_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
     """Leave out uses that the habits of a hub, a shared tool, a line of many or the owner's own login explain.
 
     Args:
-        uses: has `who`, `requester`, `zone`, `wide`, `address`, `software`, `client` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+        uses: has `who`, `requester`, `zone`, `wide`, `address`, `software`, `client` and `first_seen`. It is read
+            several times, so it should have been written.
+        habits: those of the company.
     """
-    left = _without_shared_lines(_without_shared_tools(_without_hub_habits(uses, usage), usage), usage)
-    return without_own_logins(left, usage)
-
-
-def _without_hub_habits(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Leave out uses of tokens that their hub's tokens are known for.
-
-    Args:
-        uses: has `requester`, `zone`, `software` and `first_seen`.
-        usage: where tokens were used, as `lives.logins_by_place` makes it, with zones.
-    """
-    of_hubs = usage.where(F.col("token_id").isNotNull() & (F.col("requester") != F.col("who")))
-    of_hubs = of_hubs.join(uses.select("requester").distinct(), "requester", "left_semi")
-    habit = ["requester", "zone", "software"]
-    owners = of_hubs.groupBy(*habit, "who").agg(F.min("first_seen").alias("began"))
-    since = owners.groupBy(*habit).agg(nth("began", _BEFORE).alias("habit_since"))
-    counts = of_hubs.groupBy(*habit).agg(
-        F.count_distinct("who").alias("owners"),
-        F.count_distinct(F.to_date("first_seen")).alias("days"),
-        F.count_distinct("address").alias("machines"),
+    is_of_hub = F.col("hub_always") | (F.col("hub_since") < F.col("first_seen"))
+    is_with_tool = (F.col("tool_shared_since") < F.col("first_seen")) & (F.col("tool_since") < F.col("first_seen"))
+    left = (
+        uses.join(habits.hubs, _HUB, "left")
+        .join(habits.tools, _TOOL, "left")
+        .where(~F.coalesce(is_of_hub, F.lit(False)) & ~F.coalesce(is_with_tool, F.lit(False)))
+        .join(_on_shared_lines(uses, habits), _LINE_USE, "left_anti")
+        .join(_at_hand(uses, habits), _OWN_USE, "left_anti")
     )
-    always = F.least("owners", "days", "machines") >= _ALWAYS
-    habits = since.join(counts, habit).select(*habit, "habit_since", always.alias("always"))
-    is_habit = F.col("always") | (F.col("habit_since") < F.col("first_seen"))
-    rows = uses.join(habits, habit, "left").where(~F.coalesce(is_habit, F.lit(False)))
-    return rows.drop("habit_since", "always")
+    return left.select(uses.columns)
 
 
-def _without_shared_tools(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Leave out uses with a tool that several principals used at this address before.
-
-    Args:
-        uses: has `address`, `software`, `client` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it.
-    """
-    tool = ["address", "software", "client"]
-    by_token = usage.where(F.col("token_id").isNotNull())
-    there = by_token.join(uses.select("address").distinct(), "address", "left_semi")
-    users = there.groupBy(*tool, "who").agg(F.min("first_seen").alias("began"))
-    tools = users.groupBy(*tool).agg(
-        nth("began", _BEFORE).alias("shared_since"), (F.min("began") + F.lit(_TOOL_FOR)).alias("known_since")
-    )
-    is_tool = (F.col("shared_since") < F.col("first_seen")) & (F.col("known_since") < F.col("first_seen"))
-    rows = uses.join(tools, tool, "left").where(~F.coalesce(is_tool, F.lit(False)))
-    return rows.drop("shared_since", "known_since")
-
-
-def _without_shared_lines(uses: DataFrame, usage: DataFrame) -> DataFrame:
-    """Leave out uses with the owner's library over the Internet, from a network from which others come with theirs.
-
-    The others come from other addresses than the use: each has a line, and a thief has one machine.
-
-    Args:
-        uses: has `who`, `wide`, `address`, `software` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
-    """
-    library, use = ["who", "software"], ["who", "software", "wide", "address", "first_seen"]
-    by_token = usage.where(F.col("token_id").isNotNull())
-    had = by_token.groupBy(*library, F.col("wide").alias("elsewhere")).agg(
-        (F.min("first_seen") + F.lit(_USUAL_FOR)).alias("usual_since")
-    )
-    is_line = is_public(F.col("wide")) & (F.col("software") != UNKNOWN)
-    public = _with_usual(uses.where(is_line).select(*use).distinct(), had)
-    there = by_token.where(is_line & (F.col("zone_kind") == ZoneKind.LEARNED.value))
-    came = _with_usual(there.join(public.select("wide").distinct(), "wide", "left_semi").select(*use).distinct(), had)
-    other = [F.col(name).alias(f"other_{name}") for name in ("who", "address", "first_seen")]
-    apart = F.abs(F.unix_seconds("other_first_seen") - F.unix_seconds("first_seen"))
-    lines = (
-        public.join(came.select("wide", *other), "wide")
-        .where((F.col("other_who") != F.col("who")) & (F.col("other_address") != F.col("address")))
-        .where(apart <= int(AROUND.total_seconds()))
-        .groupBy(*use)
-        .agg(
-            F.count_distinct("other_who").alias("others"),
-            F.count_distinct("other_address").alias("addresses"),
-            F.count_distinct(F.to_date("other_first_seen")).alias("days"),
-        )
-        .where(F.least("others", "addresses", "days") >= _LINE)
-    )
-    return uses.join(lines, use, "left_anti")
-
-
-def _with_usual(uses: DataFrame, had: DataFrame) -> DataFrame:
-    """Keep uses with a library that the owner had in another large network for a day."""
-    before = (F.col("elsewhere") != F.col("wide")) & (F.col("usual_since") < F.col("first_seen"))
-    return uses.join(had, ["who", "software"]).where(before).select(uses.columns).distinct()
-
-
-def without_workshops(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def without_workshops(uses: DataFrame, habits: Habits) -> DataFrame:
     """Leave out uses on a day on which people try libraries in a network, each on a machine of their own.
 
     Args:
         uses: has `wide` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+        habits: those of the company.
     """
-    days = uses.select("wide", F.to_date("first_seen").alias("day")).distinct()
-    began = usage.groupBy("who", "software").agg(F.min("first_seen").alias("since"))
-    new = usage.join(began, ["who", "software"]).where(F.to_date("first_seen") == F.to_date("since"))
-    there = new.withColumn("day", F.to_date("since")).join(days, ["wide", "day"], "left_semi")
-    own = there.join(own_addresses(usage.join(there.select("address").distinct(), "address", "left_semi")), "address")
-    people = own.where("own_address").groupBy("wide", "day").agg(F.count_distinct("who").alias("people"))
-    workshops = people.where(F.col("people") >= PEOPLE).drop("people")
-    return uses.withColumn("day", F.to_date("first_seen")).join(workshops, ["wide", "day"], "left_anti").drop("day")
+    days = uses.withColumn("day", F.to_date("first_seen"))
+    return days.join(habits.workshops, ["wide", "day"], "left_anti").drop("day")
 
 
-def without_own_logins(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def without_own_logins(uses: DataFrame, habits: Habits) -> DataFrame:
     """Leave out uses at an address where the owner has just logged in without a token, with a library that it had.
 
     Args:
-        uses: has `who`, `address` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it.
+        uses: has the columns of `_OWN_USE`.
+        habits: those of the company.
     """
-    own = _own_logins(usage, uses.select("who", "address").distinct())
-    at_hand = (
-        uses.select("who", "address", "first_seen")
-        .distinct()
-        .join(own.select("who", "address", *_OWN), ["who", "address"])
-        .where(_is_at_hand())
-        .select("who", "address", "first_seen")
-        .distinct()
-    )
-    return uses.join(at_hand, ["who", "address", "first_seen"], "left_anti")
+    return uses.join(_at_hand(uses, habits), _OWN_USE, "left_anti")
 
 
-def with_colleagues(uses: DataFrame, usage: DataFrame) -> DataFrame:
+def with_colleagues(uses: DataFrame, habits: Habits) -> DataFrame:
     """Add which others had just logged in without a token at the address of a use, as they do (`colleagues`).
 
     Args:
-        uses: has `who`, `address` and `first_seen`.
-        usage: where principals logged in, as `lives.logins_by_place` makes it.
+        uses: has the columns of `_OWN_USE`.
+        habits: those of the company.
     """
-    own = _own_logins(usage, uses.select("address").distinct())
-    others = own.withColumnRenamed("who", "colleague").select("colleague", "address", *_OWN)
+    others = habits.own_logins.withColumnRenamed("who", "colleague").select("colleague", "address", *_OWN)
     there = (
-        uses.select("who", "address", "first_seen")
+        uses.select(*_OWN_USE)
         .distinct()
         .join(others, "address")
         .where((F.col("colleague") != F.col("who")) & _is_at_hand())
-        .groupBy("who", "address", "first_seen")
+        .groupBy(*_OWN_USE)
         .agg(distinct("colleague").alias("colleagues"))
     )
-    return uses.join(there, ["who", "address", "first_seen"], "left")
+    return uses.join(there, _OWN_USE, "left")
 
 
 def colleagues() -> Column:
@@ -227,17 +183,92 @@ def colleagues() -> Column:
     return F.when(F.size(names) > 0, F.array_sort(names)).alias("colleagues")
 
 
-def _own_logins(usage: DataFrame, places: DataFrame) -> DataFrame:
-    """Tell when principals logged in without a token at some places, and since when they have that library."""
-    own = usage.where(F.col("token_id").isNull())
+def _hubs(by_token: DataFrame) -> DataFrame:
+    of_hubs = by_token.where(F.col("requester") != F.col("who"))
+    owners = of_hubs.groupBy(*_HUB, "who").agg(F.min("first_seen").alias("began"))
+    since = owners.groupBy(*_HUB).agg(nth("began", _BEFORE).alias("hub_since"))
+    counts = of_hubs.groupBy(*_HUB).agg(
+        F.count_distinct("who").alias("owners"),
+        F.count_distinct(F.to_date("first_seen")).alias("days"),
+        F.count_distinct("address").alias("machines"),
+    )
+    always = F.least("owners", "days", "machines") >= _ALWAYS
+    return since.join(counts, _HUB).select(*_HUB, "hub_since", always.alias("hub_always"))
+
+
+def _tools(by_token: DataFrame) -> DataFrame:
+    users = by_token.groupBy(*_TOOL, "who").agg(F.min("first_seen").alias("began"))
+    return users.groupBy(*_TOOL).agg(
+        nth("began", _BEFORE).alias("tool_shared_since"), (F.min("began") + F.lit(_TOOL_FOR)).alias("tool_since")
+    )
+
+
+def _usual_libraries(by_token: DataFrame) -> DataFrame:
+    usual_since = F.min("first_seen") + F.lit(_USUAL_FOR)
+    return by_token.groupBy("who", "software", F.col("wide").alias("elsewhere")).agg(usual_since.alias("usual_since"))
+
+
+def _lines(by_token: DataFrame, libraries: DataFrame) -> DataFrame:
+    there = by_token.where(_is_line() & (F.col("zone_kind") == ZoneKind.LEARNED.value))
+    return _with_usual(there.select(*_LINE_USE).distinct(), libraries)
+
+
+def _workshops(usage: DataFrame) -> DataFrame:
+    began = usage.groupBy("who", "software").agg(F.min("first_seen").alias("since"))
+    new = usage.join(began, ["who", "software"]).where(F.to_date("first_seen") == F.to_date("since"))
+    own = new.join(own_addresses(usage), "address").where("own_address")
+    people = own.groupBy("wide", F.to_date("since").alias("day")).agg(F.count_distinct("who").alias("people"))
+    return people.where(F.col("people") >= PEOPLE).drop("people")
+
+
+def _own_logins(usage: DataFrame) -> DataFrame:
     there = (
-        own.join(places, places.columns, "left_semi")
+        usage.where(F.col("token_id").isNull())
         .groupBy("who", "software", "address")
         .agg(F.min("first_seen").alias("own_came"), F.max("last_seen").alias("own_until"))
     )
-    theirs = own.join(there.select("who").distinct(), "who", "left_semi")
-    since = theirs.groupBy("who", "software").agg(F.min("first_seen").alias("own_since"))
-    return there.join(since, ["who", "software"])
+    return there.withColumn("own_since", F.min("own_came").over(Window.partitionBy("who", "software")))
+
+
+def _on_shared_lines(uses: DataFrame, habits: Habits) -> DataFrame:
+    """Find uses with the owner's library over the Internet, from a network from which others come with theirs.
+
+    The others come from other addresses than the use: each has a line, and a thief has one machine. The columns are
+    those of `_LINE_USE`.
+    """
+    public = _with_usual(uses.where(_is_line()).select(*_LINE_USE).distinct(), habits.libraries)
+    other = [F.col(name).alias(f"other_{name}") for name in ("who", "address", "first_seen")]
+    apart = F.abs(F.unix_seconds("other_first_seen") - F.unix_seconds("first_seen"))
+    return (
+        public.join(habits.lines.select("wide", *other), "wide")
+        .where((F.col("other_who") != F.col("who")) & (F.col("other_address") != F.col("address")))
+        .where(apart <= int(AROUND.total_seconds()))
+        .groupBy(*_LINE_USE)
+        .agg(
+            F.count_distinct("other_who").alias("others"),
+            F.count_distinct("other_address").alias("addresses"),
+            F.count_distinct(F.to_date("other_first_seen")).alias("days"),
+        )
+        .where(F.least("others", "addresses", "days") >= _LINE)
+        .select(*_LINE_USE)
+    )
+
+
+def _is_line() -> Column:
+    return is_public(F.col("wide")) & (F.col("software") != UNKNOWN)
+
+
+def _with_usual(uses: DataFrame, libraries: DataFrame) -> DataFrame:
+    """Keep uses with a library that the owner had in another large network for a day."""
+    before = (F.col("elsewhere") != F.col("wide")) & (F.col("usual_since") < F.col("first_seen"))
+    return uses.join(libraries, ["who", "software"]).where(before).select(uses.columns).distinct()
+
+
+def _at_hand(uses: DataFrame, habits: Habits) -> DataFrame:
+    """Find the uses that `without_own_logins` leaves out; the columns are those of `_OWN_USE`."""
+    own = habits.own_logins.select("who", "address", *_OWN)
+    at_hand = uses.select(*_OWN_USE).distinct().join(own, ["who", "address"])
+    return at_hand.where(_is_at_hand()).select(*_OWN_USE).distinct()
 
 
 def _is_at_hand() -> Column:

@@ -21,6 +21,7 @@ from kafka_dt.cli import main
 from kafka_dt.pipeline.generator import IncidentKind
 from kafka_dt.pipeline.report.blast import Start, blast_radius, is_named, reachable_logins, with_alive
 from kafka_dt.pipeline.report.expressions import rows_of
+from kafka_dt.pipeline.report.habits import Habits
 from kafka_dt.pipeline.report.signs import Observed, look_for, sign
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.zones import Zones
@@ -138,9 +139,16 @@ def test_a_token_that_is_tried_after_its_revocation_opens_nothing_so_it_is_not_t
     assert made.evidence(stories.TRIED_ELSEWHERE)["in zones"] == "198.51.100.0/24"
 
 
+def _observed(frame: DataFrame) -> Observed:
+    """Give one frame as all that a rule looks at."""
+    habits = Habits(*[frame] * len(fields(Habits)))
+    written = dict.fromkeys(FRAMES, frame)
+    return Observed(**written, habits=habits, zones=Zones(frame), work=lambda _name, frame: frame)
+
+
 def test_a_report_looks_for_the_signs_that_it_is_given(made: Made, spark: SparkSession) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones(usage), work=lambda _name, frame: frame)
+    seen = _observed(usage)
     found = look_for([replace(BUSY, thresholds=BusyAddressThresholds(most_logins=46))], seen)
     assert found.columns == made.parquet(spark, "findings").columns
     (finding,) = collected(found)
@@ -152,7 +160,7 @@ def test_signs_that_have_not_begun_are_left_out_when_one_fails(
     made: Made, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = made.parquet(spark, "usage")
-    seen = Observed(**dict.fromkeys(FRAMES, usage), zones=Zones(usage), work=lambda _name, frame: frame)
+    seen = _observed(usage)
     at_once, begun, left_out = Barrier(4), [], Event()
 
     class Pool(ThreadPoolExecutor):

@@ -103,9 +103,9 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
     people = in_groups(seen.arrivals)
     strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
-    alone = without_workshops(seen.work("unusual", without_habits(strange, seen.usage)), seen.usage)
-    odd = _without_variants(seen.work("uses", alone), by_token, seen.lives, thresholds)
-    return _findings(with_colleagues(seen.work("odd", odd), seen.usage))
+    alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
+    odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
+    return _findings(with_colleagues(odd, seen.habits))
 
 
 def _without_variants(

@@ -108,8 +108,8 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
     by_alone = seen.work("by_alone", _with_uses(alone, uses))
-    rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.usage)), seen.usage)
-    there = with_shared(rare, seen.usage, "address")
+    rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.habits)), seen.habits)
+    there = with_shared(rare, seen.habits, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 

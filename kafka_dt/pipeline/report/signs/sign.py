@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.habits import Habits
 from kafka_dt.pipeline.report.lives import clients_by_zone
 from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
@@ -62,6 +63,8 @@ class Observed:
     """Where each owner is at home, as `peers.homes_of` makes it."""
     deployments: DataFrame
     """When an owner began on many machines somewhere else, as `peers.deployments` makes it."""
+    habits: Habits
+    """What many of the company do."""
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
     workdays: DataFrame
@@ -95,6 +98,7 @@ class Observed:
             network_arrivals=work("network_arrivals", peers(clients, "wide")),
             homes=work("homes", homes_of(usage)),
             deployments=work("deployments", deployments(usage, clients)),
+            habits=Habits.learned(usage, work),
             lives=lives,
             workdays=work("workdays", workdays(usage, deeds)),
             deeds=deeds,

@@ -108,6 +108,7 @@ from kafka_dt.pipeline.report.workdays import is_in_day
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from kafka_dt.pipeline.report.habits import Habits
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 _PLACE: Final = ("token_id", "address", "software", "software_version", "client")
@@ -158,12 +159,12 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     counted = [*columns, "requester", "counts"]
     told = strange.select(*counted).unionByName(unlike.select(*counted))
     every = judged.select(*columns, "requester").unionByName(told, allowMissingColumns=True)
-    cases = _without_habits(seen.work("every", every), seen.usage).drop("requester")
+    cases = _without_habits(seen.work("every", every), seen.habits).drop("requester")
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     strange_cases = seen.work("cases", _not_deployed(cases, seen))
     ranked = _not_as_neighbours(strange_cases, seen, thresholds).withColumn("rank", F.rank().over(of_use))
     unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
-    odd = seen.work("odd", with_colleagues(seen.work("alone", _not_on_detours(unusual, seen)), seen.usage))
+    odd = seen.work("odd", with_colleagues(seen.work("alone", _not_on_detours(unusual, seen)), seen.habits))
     return _findings(odd, _habits(seen.usage, odd))
 
 
@@ -195,7 +196,7 @@ def _not_as_neighbours(odd: DataFrame, seen: Observed, thresholds: StolenTokenTh
     )
     there = seen.usage.join(odd.select("address").distinct(), "address", "left_semi")
     usual = (
-        with_shared(by_day, seen.usage, "address")
+        with_shared(by_day, seen.habits, "address")
         .join(own_addresses(there), "address")
         .where(F.col("own_address") | F.col("on_shared"))
     )
@@ -216,12 +217,12 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     return uses.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.history))
 
 
-def _without_habits(cases: DataFrame, usage: DataFrame) -> DataFrame:
+def _without_habits(cases: DataFrame, habits: Habits) -> DataFrame:
     """Leave out what many do, and what the owner tries itself, unless the network is foreign."""
     columns = cases.columns
     foreign, in_place = F.col("case") == FOREIGN, F.col("case") == ANOTHER_CLIENT
-    elsewhere = without_habits(cases.where(~foreign & ~in_place), usage)
-    there = without_own_logins(without_workshops(cases.where(in_place), usage), usage)
+    elsewhere = without_habits(cases.where(~foreign & ~in_place), habits)
+    there = without_own_logins(without_workshops(cases.where(in_place), habits), habits)
     return cases.where(foreign).unionByName(elsewhere.select(columns)).unionByName(there.select(columns))
 
 

@@ -157,7 +157,7 @@ def _tools(seen: Observed, strange: DataFrame) -> DataFrame:
 def _not_on_shared_hosts(logins: DataFrame, seen: Observed) -> DataFrame:
     """Leave out another program on a shared host, unless the principal works around the clock."""
     programs = hours_before(seen, logins).where(F.col("hours") == DAY_H)
-    rows = with_shared(logins, seen.usage, "address", "software").join(programs, "who", "left")
+    rows = with_shared(logins, seen.habits, "address", "software").join(programs, "who", "left")
     is_usual = (F.col("case") == ANEW) & F.col("on_shared") & F.col("hours").isNull()
     return rows.where(~is_usual).drop("on_shared", "hours")
 
