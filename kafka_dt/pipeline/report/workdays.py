@@ -2,6 +2,7 @@
 
     days = workdays(usage, deeds)           # `who`, `day_begins`
     visits.join(days, "who").where(is_in_day(F.col("since")))
+    hours = office_hours(days)              # `hour`
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
 the uses of its tokens, or of its logins without one. If both have a day, that of the tokens counts, because people have
@@ -73,3 +74,15 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
 def is_in_day(instant: Column) -> Column:
     """Whether an instant is in the day of the owner of a row of `workdays`."""
     return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(DAY_H)) < _HOURS
+
+
+def office_hours(days: DataFrame) -> DataFrame:
+    """Give the hours of the day (`hour`, UTC) that are in the days of half as many owners as in the busiest one."""
+    every = F.explode(F.transform(F.sequence(F.lit(0), F.lit(_HOURS - 1)), _hour_of_day)).alias("hour")
+    at_work = days.select(every).groupBy("hour").agg(F.count("*").alias("owners"))
+    most = at_work.agg(F.max("owners").alias("most"))
+    return at_work.crossJoin(F.broadcast(most)).where(F.col("owners") * 2 >= F.col("most")).select("hour")
+
+
+def _hour_of_day(number: Column) -> Column:
+    return F.pmod(F.col("day_begins") + number, F.lit(DAY_H)).cast("int")

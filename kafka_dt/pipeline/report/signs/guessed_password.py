@@ -11,10 +11,15 @@ that no client uses has a password, too: tries of it are a sign where no princip
 the table begins, and at most one other principal is tried there. Programs that have moved with old passwords are
 several.
 
+An old password is a sign, too: `old_passwords` tries, on two days at least, of a principal whose password another one
+has changed, which has not logged in without a token since, from zones in which it never was or tried before. Who has
+left tries at home whether the account still opens. The severity is medium.
+
 The severity is high if the principal logs in there in the end: one password was right. Otherwise nothing that was tried
 is right, and it is medium. Passwords of many principals are *Trying passwords of many principals*.
 
-Not seen: a client in a network of the principal with its library, and one that tries a few passwords a day.
+Not seen: a client in a network of the principal with its library; one that tries a few passwords a day of a principal
+that goes on, or whose old password is right.
 """
 
 # The work is on refused logins without a token, and there are few of them.
@@ -25,11 +30,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.expressions import as_text, of_type, some
-from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.guesses import guesses
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -47,15 +53,19 @@ class GuessedPasswordThresholds:
     """A person gives up, or asks for help, after a few."""
     password_history: timedelta = threshold(timedelta(days=1), "Time in which a principal shows where it logs in")
     """A program that runs every day has been there."""
+    old_passwords: int = threshold(4, "Tries of a password that was changed, of a principal that does not log in again")
+    """Who forgot that it was changed asks for the new one."""
 
 
 def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
     """Find principals whose password is guessed; one finding a principal."""
-    wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
-    tries = seen.deeds.where(wrong & F.col("token_id").isNull() & F.col("principal").isNotNull())
-    tries = tries.withColumn("owner", F.col("principal"))
+    refused = of_type(EventType.LOGIN) & F.col("token_id").isNull() & F.col("principal").isNotNull()
+    tries = seen.deeds.where(refused).withColumn("owner", F.col("principal"))
+    wrong = tries.where(F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
     many, history = thresholds.wrong_passwords, thresholds.password_history
-    found = guesses(tries, seen, of="owner", many=many, history=history)
+    guessed = seen.work("guessed", guesses(wrong, seen, of="owner", many=many, history=history))
+    old = _old_passwords(tries, seen, thresholds).join(guessed, "owner", "left_anti")
+    found = guessed.unionByName(old, allowMissingColumns=True)
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",
@@ -63,6 +73,7 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
         evidence=[
             ("wrong passwords in a day", F.col("most")),
             ("attempts", F.col("events")),
+            ("after the password was changed at", as_text(F.col("changed_at"))),
             ("a login there succeeded at", as_text(F.col("succeeded_at"))),
             ("from addresses", some(F.col("addresses"))),
             ("in zones", some(F.col("zones"))),
@@ -73,11 +84,55 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     )
 
 
+def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
+    """Find principals that try the password that they had; the columns are some of those of `guesses`, `changed_at`."""
+    user = F.concat(F.lit("User:"), F.col("user")).alias("owner")
+    own = seen.clients.withColumnRenamed("who", "owner")
+    until = own.where(~F.col("by_token")).groupBy("owner").agg(F.max("last_seen").alias("own_until"))
+    changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED)).select(
+        user, F.col("first_seen").alias("changed"), "principal"
+    )
+    by_others = changed.where(F.col("principal") != F.col("owner")).join(until, "owner")
+    gone = (
+        by_others.where(F.col("own_until") < F.col("changed"))
+        .groupBy("owner")
+        .agg(F.min("changed").alias("changed_at"))
+    )
+    reasons = (RefusalReason.WRONG_CREDENTIALS, RefusalReason.UNKNOWN_USER)
+    refused = tries.where(F.col("reason").isin([each.value for each in reasons])).join(gone, "owner")
+    is_later = F.col("changed_at") < F.col("first_seen")
+    placed = seen.zones.of(refused)
+    strange = (
+        placed.where(is_later)
+        .join(own.select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
+        .join(placed.where(~is_later).select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
+    )
+    in_a_day = F.sum("deeds").over(Window.partitionBy("owner", "date"))
+    of_address = F.sum("deeds").over(Window.partitionBy("owner", "address"))
+    rows = strange.withColumns({"in_a_day": in_a_day, "of_address": of_address})
+    return (
+        rows.groupBy("owner", "changed_at")
+        .agg(
+            *first_and_last(),
+            F.sum("deeds").alias("events"),
+            F.max("in_a_day").alias("most"),
+            F.count_distinct("date").alias("days"),
+            with_most("address", "of_address").alias("address"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        )
+        .where((F.col("events") >= thresholds.old_passwords) & (F.col("days") > 1))
+        .drop("days")
+        .withColumn("succeeded_at", F.lit(None).cast("timestamp"))
+    )
+
+
 GUESSED_PASSWORD: Final = Sign(
     kind="guessed_password",
     title="Guessing the password of a principal",
-    meaning="A client tries wrong passwords of this principal again and again, where it never logs in.",
-    finds="many wrong passwords of one principal, by clients in places or with libraries that it never has",
+    meaning="A client tries wrong or old passwords of this principal again and again, where it never logs in.",
+    finds="many wrong passwords of one principal in places or with libraries that it never has, and old ones",
     misses="tries from a network of the principal with its library, and a few a day",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=GuessedPasswordThresholds(),

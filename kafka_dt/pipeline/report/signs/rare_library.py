@@ -1,20 +1,21 @@
 """A token is used with a library that is rare for its owner, while the usual one goes on.
 
-An owner's programs are written with one library or two. Another one that comes after `library_history` and ends
-before the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
+An owner's programs are written with one library or two. Another one that comes after `library_history` and ends before
+the usual one does is a tool in other hands, if it stays below `rare_share` of the usual one's logins; or below
 `brief_share`, if it comes from one machine and for no longer than `brief`. A client that does not name its library
-(`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client
-may not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more
-than `usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run
-has a token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of
-client id of the usual library. So are people who come to a network as a group, each with a notebook, and people in a
-workshop, who try libraries on one day, each on a machine of their own. What many of the company do is quiet, too, and
-an owner that tries its own token (`habits`). The rule also looks at later logins: whether the usual library goes on.
+(`unknown`) counts if it is as brief, and if its kind of client id is new to the owner, too: the owner's own client may
+not name it once. A roll-out is quiet, because there the new library takes over. So is an owner that used more than
+`usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
+token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of client
+id of the usual library. So are people who come to a network as a group, each with a notebook, and people in a workshop,
+who try libraries on one day, each on a machine of their own. What many of the company do is quiet, too, and an owner
+that tries its own token, and a colleague at work who looks into a job for an hour (`habits`). The rule also looks at
+later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
 others had just logged in at the address as themselves. The finding names these.
 
-An engineer who tries a token by hand looks like a thief.
+An engineer who tries a token by hand at night, or for longer, looks like a thief.
 
 Not seen: a thief with the owner's library; one with a nameless library that stays, or that has the owner's client id; a
 new version of the usual library; and owners that are known for less than `library_history`.
@@ -32,7 +33,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import colleagues, with_colleagues, without_habits, without_workshops
+from kafka_dt.pipeline.report.habits import (
+    colleagues,
+    with_colleagues,
+    without_engineers,
+    without_habits,
+    without_workshops,
+)
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -105,7 +112,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
     alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
     odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
-    return _findings(with_colleagues(odd, seen.habits))
+    return _findings(without_engineers(with_colleagues(odd, seen.habits), seen))
 
 
 def _without_variants(

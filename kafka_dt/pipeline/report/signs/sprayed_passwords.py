@@ -3,8 +3,10 @@
 A thief with a list of names tries a few passwords for each, so that no name stands out. The rule counts the principals
 for which a login is refused in a day, over all addresses from which no client had logged in before. It counts only
 principals that exist, each tried `spray_repeats` times at the most: a program with an old password tries it again and
-again. A principal that logs in from the same address, before or later, made a typing error. `sprayed` principals in a
-day are a sign.
+again. A principal that logs in from the same address, before or later, made a typing error. A refused client with the
+principal's own library, or with a nameless one, may have an old password, if the principal worked in that zone before
+and no more than two names are tried from the address: programs of a cluster begin anew on other machines after
+passwords were changed. `sprayed` principals in a day are a sign.
 
 They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
 the same time, with all that other addresses try with it then. The principals of all other addresses are counted
@@ -19,8 +21,8 @@ logs in later was tried too early.
 The severity is high when one of the principals that were tried logs in, until a day later, from an address of the spray
 or from a zone of it in which no client had logged in before: a password was right.
 
-Not seen: a thief at an address from which others log in, such as an office's; a thief that tries fewer principals in a
-day, or one of them very often.
+Not seen: a thief at an address from which others log in, such as an office's; one that tries passwords of programs in
+their own network, two from each address; one that tries fewer principals in a day, or one of them very often.
 """
 
 # The work is on one row for each day, principal and address with refused passwords.
@@ -36,7 +38,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.deeds import of_strangers
-from kafka_dt.pipeline.report.expressions import distinct, first_and_last, first_of, of_type, some, with_most
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, first_of, of_type, some, with_most
 from kafka_dt.pipeline.report.signs.bursts import DAY, Usual, bursts
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 
 _TRY: Final = ("principal", "address", "date", "software", "tool", "tries", "first_seen", "last_seen")
+_OWN_NAMES: Final = 2
+"""Principals of one program: what tries more from an address tries passwords of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,22 @@ def _refused(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
 
 
 def _by_strangers(refused: DataFrame, seen: Observed) -> DataFrame:
-    """Keep those from addresses that never logged in before; a principal that logs in there later mistyped."""
+    """Keep those from addresses that never logged in before, unless it may be the principal's own client.
+
+    A principal that logs in from the same address, before or later, mistyped. Its own library or a nameless one, in a
+    zone in which it works with its own, is a program with an old password.
+    """
     tried = refused.select("principal", "address").distinct()
     logins = seen.usage.select(F.col("who").alias("principal"), "address")
     at_home = logins.join(tried, ["principal", "address"], "left_semi")
-    typed = seen.work("typed", refused.join(at_home, ["principal", "address"], "left_anti"))
+    of_program = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("principal"), "zone")
+    own = of_program.agg(F.min("first_seen").alias("own_since"), F.collect_set("software").alias("libraries"))
+    names = F.size(F.collect_set("principal").over(Window.partitionBy("address")))
+    has_library = F.array_contains("libraries", F.col("software")) | (F.col("software") == UNKNOWN)
+    is_own = (F.col("own_since") < F.col("first_seen")) & has_library & (F.col("names") <= _OWN_NAMES)
+    placed = seen.zones.of(refused).withColumn("names", names).join(own, ["principal", "zone"], "left")
+    strange = placed.where(~F.coalesce(is_own, F.lit(False))).select(refused.columns)
+    typed = seen.work("typed", strange.join(at_home, ["principal", "address"], "left_anti"))
     tool = F.min("software").over(Window.partitionBy("address"))
     return of_strangers(typed, seen.usage).withColumns({"tool": tool, "tries": F.col("deeds")}).select(*_TRY)
 

@@ -48,19 +48,20 @@ What many of the company do is quiet, unless the network is foreign (`habits`): 
 used in a zone with a library as those of other owners were before, a tool at one address that logs in with the tokens
 of several principals, and the owner's library in a network of the Internet from which others come with theirs in that
 month, such as a second line. So is an owner that has just logged in at the address without a token, with a library that
-it had: it tries its token itself. And so is another client on a day on which people try libraries together.
+it had: it tries its token itself. So is another client on a day on which people try libraries together. So is what a
+colleague at work looks into for an hour: the colleague has just logged in at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
 themselves. The finding names these: an engineer on call may have tried the token, or taken it.
 
-Not seen: a thief in a zone of the victim with the victim's own program; one behind the same proxy, address
-translation or provider; one with a person's token and program by day on a shared host; one that takes over a token that
-is not used any more, from a zone of its owner; one that comes on the day of a move, or takes the place of the owner
-while its home is down; one that needs no login, because it has a connection that is open already. Of a thief with the
-tokens of many people of a hub only the first few are reported. An owner that moves alone and changes its program
-looks like a theft once. An owner with one token has little history, and a token with fewer logins than
-`history_logins` has none.
+Not seen: an engineer who uses a stolen token at work for an hour; a thief in a zone of the victim with the victim's own
+program; one behind the same proxy, address translation or provider; one with a person's token and program by day on a
+shared host; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
+of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a connection
+that is open already. Of a thief with the tokens of many people of a hub only the first few are reported. An owner that
+moves alone and changes its program looks like a theft once. An owner with one token has little history, and a token
+with fewer logins than `history_logins` has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
@@ -86,6 +87,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.habits import (
     colleagues,
     with_colleagues,
+    without_engineers,
     without_habits,
     without_own_logins,
     without_workshops,
@@ -164,8 +166,10 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     strange_cases = seen.work("cases", _not_deployed(cases, seen))
     ranked = _not_as_neighbours(strange_cases, seen, thresholds).withColumn("rank", F.rank().over(of_use))
     unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
-    odd = seen.work("odd", with_colleagues(seen.work("alone", _not_on_detours(unusual, seen)), seen.habits))
-    return _findings(odd, _habits(seen.usage, odd))
+    alone = seen.work("alone", _not_on_detours(unusual, seen))
+    tried = seen.work("tried", with_colleagues(alone, seen.habits))
+    odd = seen.work("odd", without_engineers(tried, seen))
+    return _findings(odd, _habits(seen.usage, tried))
 
 
 def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
