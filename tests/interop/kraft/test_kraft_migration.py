@@ -143,7 +143,7 @@ async def test_both_kinds_are_described_renewed_and_revoked_alike(
         assert described[old.token_id].hmac == old.hmac
         assert described[new.token_id].renewers == ("User:bob",)
         for made in (old, new):
-            assert await bob.renew(made.hmac, 3_600_000) == pytest.approx(time.time() * 1000 + 3_600_000, abs=5_000)
+            assert await bob.renew(made.hmac, 3_600_000) == pytest.approx(time.time() * 1000 + 3_600_000, abs=60_000)
         assert await bob.renew(old.hmac, 10 * LIFETIME_MS) == old.max_timestamp_ms, "at most, and as before"
         for made in (old, new):
             await alice.expire(made.hmac)

@@ -79,7 +79,7 @@ def test_a_java_client_manages_tokens_at_a_node(nodes: Nodes, java_4x: Reference
         assert made.renewers == ("User:bob",)
         with java_4x.open(nodes[1].sasl, plain("bob", USERS["bob"])) as bob:
             assert made in bob.describe(["User:alice"])
-            assert bob.renew(made.hmac, HOUR) == pytest.approx(time.time() * 1000 + HOUR, abs=5 * SECOND)
+            assert bob.renew(made.hmac, HOUR) == pytest.approx(time.time() * 1000 + HOUR, abs=60 * SECOND)
         with java_4x.open(nodes[1].sasl, token(made.login)) as holder:
             assert TOPIC in holder.topics()
         alice.expire(made.hmac)
