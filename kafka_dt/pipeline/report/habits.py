@@ -6,6 +6,7 @@
     uses = without_own_logins(uses, habits)
     uses = with_colleagues(uses, habits)        # with `colleagues`
     uses = without_engineers(uses, seen)
+    uses = without_lines_down(uses, seen)
 
 *The tokens of a hub.* A hub of notebooks, a scheduler or an operator of Kubernetes creates tokens for many. Where
 `_BEFORE` of these owners came to a zone with a library, the tokens of the others may be used so, too: people start a
@@ -18,6 +19,9 @@ habit from the first one on.
 *A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
 with theirs, from as many other addresses and on as many days: a second line where the first one fails, or a provider
 from which people work.
+
+*Lines that are down.* An owner that does not work by day comes over the Internet for the first time, with its usual
+client. `_LINE` others from the same network do so within half a day (`_DOWN`), each from a network of its own.
 
 *A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
 machine of their own.
@@ -34,9 +38,9 @@ token are over within an hour (`_LOOKED_INTO`), the owner does not work by day i
 use of another owner on that day: an engineer looks into a job.
 
 Limits: an engineer who steals the token of a job, logs in with it at work within an hour and keeps the connection, is
-left out; so is a thief on the engineer's machine, and one on the machine of a service that works by day. Of a thief
-with the tokens of many owners of one hub the rules report the first few uses, or none if it comes from many machines
-over many days.
+left out; so is a thief on the engineer's machine, and one on the machine of a service that works by day. So is a thief
+with the victim's client on a day on which lines are down. Of a thief with the tokens of many owners of one hub the
+rules report the first few uses, or none if it comes from many machines over many days.
 """
 
 from __future__ import annotations
@@ -76,6 +80,8 @@ _TOOL_FOR: Final = timedelta(days=3)
 """A thief uses what it has got within a day or two."""
 _AT_HAND: Final = timedelta(hours=1)
 """How long after its own login a principal is still there."""
+_DOWN: Final = timedelta(hours=12)
+"""How long a line is down."""
 _HUB: Final = ["requester", "zone", "software"]
 _TOOL: Final = ["address", "software", "client"]
 _LINE_USE: Final = ["who", "software", "wide", "address", "first_seen"]
@@ -227,6 +233,37 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
         .join(foreign, "zone", "left_anti")
     )
     return uses.join(at_work.select(*_OWN_USE).distinct(), _OWN_USE, "left_anti").select(uses.columns)
+
+
+def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out uses over the Internet on a day on which the lines of several owners from the same network are down.
+
+    Args:
+        uses: has the columns of `_LINE_USE`, and `client`.
+        seen: what the company does.
+    """
+    came = seen.network_arrivals.where(is_public(F.col("wide")) & F.col("moved") & F.col("by_token"))
+    came = came.join(seen.workdays, "who", "left_anti").select("who", "wide", "origin", "since")
+    others = came.select("origin", *(F.col(name).alias(f"other_{name}") for name in ("who", "wide", "since")))
+    apart = F.abs(F.unix_seconds("other_since") - F.unix_seconds("since"))
+    is_other = (F.col("other_who") != F.col("who")) & (F.col("other_wide") != F.col("wide"))
+    down = (
+        came.join(others, "origin")
+        .where(is_other & (apart <= int(_DOWN.total_seconds())))
+        .groupBy("who", "wide", "since")
+        .agg(F.count_distinct("other_who").alias("others"))
+        .where(F.col("others") >= _LINE)
+    )
+    clients = seen.clients.groupBy("who", "software", "client").agg(F.min("first_seen").alias("client_since"))
+    is_usual = F.to_date("client_since") < F.to_date("first_seen")
+    on_line = (
+        uses.select(*_LINE_USE, "client")
+        .join(down, ["who", "wide"])
+        .where(F.col("first_seen") <= F.col("since") + F.lit(_DOWN))
+        .join(clients, ["who", "software", "client"])
+        .where(is_usual)
+    )
+    return uses.join(on_line.select(*_LINE_USE).distinct(), _LINE_USE, "left_anti").select(uses.columns)
 
 
 def colleagues() -> Column:

@@ -47,9 +47,11 @@ have come from anywhere.
 What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
 used in a zone with a library as those of other owners were before, a tool at one address that logs in with the tokens
 of several principals, and the owner's library in a network of the Internet from which others come with theirs in that
-month, such as a second line. So is an owner that has just logged in at the address without a token, with a library that
-it had: it tries its token itself. So is another client on a day on which people try libraries together. So is what a
-colleague at work looks into for an hour: the colleague has just logged in at the address.
+month, such as a second line. So are the owners of one network whose lines are down on the same day, and who come over
+the Internet with their usual clients, each from a network of its own. So is an owner that has just logged in at the
+address without a token, with a library that it had: it tries its token itself. So is another client on a day on which
+people try libraries together. So is what a colleague at work looks into for an hour: the colleague has just logged in
+at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
@@ -89,6 +91,7 @@ from kafka_dt.pipeline.report.habits import (
     with_colleagues,
     without_engineers,
     without_habits,
+    without_lines_down,
     without_own_logins,
     without_workshops,
 )
@@ -165,10 +168,10 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     strange_cases = seen.work("cases", _not_deployed(cases, seen))
     ranked = _not_as_neighbours(strange_cases, seen, thresholds).withColumn("rank", F.rank().over(of_use))
-    unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank", "wide"))
+    unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank"))
     alone = seen.work("alone", _not_on_detours(unusual, seen))
     tried = seen.work("tried", with_colleagues(alone, seen.habits))
-    odd = seen.work("odd", without_engineers(tried, seen))
+    odd = seen.work("odd", without_lines_down(without_engineers(tried, seen), seen))
     return _findings(odd, _habits(seen.usage, tried))
 
 
