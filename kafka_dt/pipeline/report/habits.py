@@ -1,11 +1,9 @@
-"""What many of a company do, and who was at a place: why a use that looks strange is none.
+"""What many of a company do: why a use that looks strange is none.
 
     habits = Habits.learned(usage, store.work)
     uses = without_habits(uses, habits)         # of hubs, of shared tools, of owners with an own login
     uses = without_workshops(uses, habits)
     uses = without_own_logins(uses, habits)
-    uses = with_colleagues(uses, habits)        # with `colleagues`
-    uses = without_engineers(uses, seen)
     uses = without_lines_down(uses, seen)
 
 *The tokens of a hub.* A hub of notebooks, a scheduler or an operator of Kubernetes creates tokens for many. Where
@@ -29,18 +27,8 @@ machine of their own.
 *Its own login.* The owner has just logged in at this address without a token, and with a library that it had on an
 earlier day: it tries its token itself. A thief that has the owner's password, too, is a matter of `strange_login`.
 
-*Colleagues.* Others had just logged in there in the same way: an engineer on call tries the token of a job that fails.
-An engineer may also have taken it, so these are named.
-
-*At work.* One of the colleagues alone was there: a principal that works by day, in that hour of its day and of the
-company's (`workdays.office_hours`), in a zone that it knows. It has just logged in at the address. The logins with the
-token are over within an hour (`_LOOKED_INTO`), the owner does not work by day itself, and the colleague is at no such
-use of another owner on that day: an engineer looks into a job.
-
-Limits: an engineer who steals the token of a job, logs in with it at work within an hour and keeps the connection, is
-left out; so is a thief on the engineer's machine, and one on the machine of a service that works by day. So is a thief
-with the victim's client on a day on which lines are down. Of a thief with the tokens of many owners of one hub the
-rules report the first few uses, or none if it comes from many machines over many days.
+Limits: a thief with the victim's client is left out on a day on which lines are down. Of a thief with the tokens of
+many owners of one hub the rules report the first few uses, or none if it comes from many machines over many days.
 """
 
 from __future__ import annotations
@@ -52,12 +40,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, is_public, nth, ok
+from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, nth
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.peers import PEOPLE
-from kafka_dt.pipeline.report.workdays import is_in_day, office_hours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,17 +64,17 @@ _USUAL_FOR: Final = timedelta(days=1)
 """How long an owner had a library elsewhere that is its usual one."""
 _TOOL_FOR: Final = timedelta(days=3)
 """A thief uses what it has got within a day or two."""
-_AT_HAND: Final = timedelta(hours=1)
+AT_HAND: Final = timedelta(hours=1)
 """How long after its own login a principal is still there."""
 _DOWN: Final = timedelta(hours=12)
 """How long a line is down."""
 _HUB: Final = ["requester", "zone", "software"]
 _TOOL: Final = ["address", "software", "client"]
 _LINE_USE: Final = ["who", "software", "wide", "address", "first_seen"]
-_OWN_USE: Final = ["who", "address", "first_seen"]
-_LOOKED_INTO: Final = timedelta(hours=1)
-"""An engineer finds the mistake, or hands it on."""
-_OWN: Final = ("own_since", "own_came", "own_until")
+OWN_USE: Final = ["who", "address", "first_seen"]
+"""What tells a use at an address from others."""
+OWN: Final = ("own_since", "own_came", "own_until")
+"""What tells when a principal logged in at an address without a token; see `Habits.own_logins`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +137,7 @@ def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
         .join(habits.tools, _TOOL, "left")
         .where(~F.coalesce(is_of_hub, F.lit(False)) & ~F.coalesce(is_with_tool, F.lit(False)))
         .join(_on_shared_lines(uses, habits), _LINE_USE, "left_anti")
-        .join(_at_hand(uses, habits), _OWN_USE, "left_anti")
+        .join(_at_hand(uses, habits), OWN_USE, "left_anti")
     )
     return left.select(uses.columns)
 
@@ -171,68 +157,10 @@ def without_own_logins(uses: DataFrame, habits: Habits) -> DataFrame:
     """Leave out uses at an address where the owner has just logged in without a token, with a library that it had.
 
     Args:
-        uses: has the columns of `_OWN_USE`.
+        uses: has the columns of `OWN_USE`.
         habits: those of the company.
     """
-    return uses.join(_at_hand(uses, habits), _OWN_USE, "left_anti")
-
-
-def with_colleagues(uses: DataFrame, habits: Habits) -> DataFrame:
-    """Add which others had just logged in without a token at the address of a use, as they do (`colleagues`).
-
-    Args:
-        uses: has the columns of `_OWN_USE`.
-        habits: those of the company.
-    """
-    others = habits.own_logins.withColumnRenamed("who", "colleague").select("colleague", "address", *_OWN)
-    there = (
-        uses.select(*_OWN_USE)
-        .distinct()
-        .join(others, "address")
-        .where((F.col("colleague") != F.col("who")) & _is_at_hand())
-        .groupBy(*_OWN_USE)
-        .agg(distinct("colleague").alias("colleagues"))
-    )
-    return uses.join(there, _OWN_USE, "left")
-
-
-def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
-    """Leave out the uses of a job's token in which one person at work looks into the job for a short time.
-
-    Args:
-        uses: has `who`, `zone`, `address`, `first_seen`, `last_seen`, and the column of `with_colleagues`.
-        seen: what the company does.
-    """
-    alone = uses.where(F.size("colleagues") == 1).select(
-        *("who", "zone", "address", "first_seen", "last_seen"),
-        F.get("colleagues", F.lit(0)).alias("engineer"),
-        F.to_date("first_seen").alias("date"),
-        F.hour("first_seen").alias("hour"),
-    )
-    there, of_engineer = Window.partitionBy("who", "address", "date"), Window.partitionBy("engineer", "date")
-    begun, over = F.min("first_seen").over(there), F.max("last_seen").over(there)
-    owners = F.size(F.collect_set("who").over(of_engineer))
-    short = alone.withColumns({"is_short": over <= begun + F.lit(_LOOKED_INTO), "owners": owners})
-    logins = seen.deeds.where(ok(EventType.LOGIN) & F.col("token_id").isNull()).select(
-        *("address", "date", F.col("principal").alias("engineer")),
-        F.col("first_seen").alias("own_first"),
-        (F.col("last_seen") + F.lit(_AT_HAND)).alias("own_last"),
-    )
-    places = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("engineer"), "zone")
-    foreign = seen.usage.where(F.col("zone_kind") == ZoneKind.FOREIGN.value).select("zone").distinct()
-    at_work = (
-        short.where(F.col("is_short") & (F.col("owners") == 1))
-        .join(logins, ["engineer", "address", "date"])
-        .where(F.col("first_seen").between(F.col("own_first"), F.col("own_last")))
-        .join(places.agg(F.to_date(F.min("first_seen")).alias("there_since")), ["engineer", "zone"])
-        .where(F.col("there_since") < F.col("date"))
-        .join(seen.workdays.withColumnRenamed("who", "engineer"), "engineer")
-        .where(is_in_day(F.col("first_seen")))
-        .join(office_hours(seen.workdays), "hour")
-        .join(seen.workdays, "who", "left_anti")
-        .join(foreign, "zone", "left_anti")
-    )
-    return uses.join(at_work.select(*_OWN_USE).distinct(), _OWN_USE, "left_anti").select(uses.columns)
+    return uses.join(_at_hand(uses, habits), OWN_USE, "left_anti")
 
 
 def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
@@ -264,12 +192,6 @@ def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
         .where(is_usual)
     )
     return uses.join(on_line.select(*_LINE_USE).distinct(), _LINE_USE, "left_anti").select(uses.columns)
-
-
-def colleagues() -> Column:
-    """Aggregate the column of `with_colleagues`; null if there were none."""
-    names = F.array_distinct(F.flatten(F.collect_list("colleagues")))
-    return F.when(F.size(names) > 0, F.array_sort(names)).alias("colleagues")
 
 
 def _hubs(by_token: DataFrame) -> DataFrame:
@@ -354,15 +276,16 @@ def _with_usual(uses: DataFrame, libraries: DataFrame) -> DataFrame:
 
 
 def _at_hand(uses: DataFrame, habits: Habits) -> DataFrame:
-    """Find the uses that `without_own_logins` leaves out; the columns are those of `_OWN_USE`."""
-    own = habits.own_logins.select("who", "address", *_OWN)
-    at_hand = uses.select(*_OWN_USE).distinct().join(own, ["who", "address"])
-    return at_hand.where(_is_at_hand()).select(*_OWN_USE).distinct()
+    """Find the uses that `without_own_logins` leaves out; the columns are those of `OWN_USE`."""
+    own = habits.own_logins.select("who", "address", *OWN)
+    at_hand = uses.select(*OWN_USE).distinct().join(own, ["who", "address"])
+    return at_hand.where(is_at_hand()).select(*OWN_USE).distinct()
 
 
-def _is_at_hand() -> Column:
+def is_at_hand() -> Column:
+    """Whether a principal with the columns `OWN` is at the address of a use, with a library that it had before."""
     return (
         (F.to_date("own_since") < F.to_date("first_seen"))
         & (F.col("own_came") <= F.col("first_seen"))
-        & (F.col("own_until") + F.lit(_AT_HAND) >= F.col("first_seen"))
+        & (F.col("own_until") + F.lit(AT_HAND) >= F.col("first_seen"))
     )

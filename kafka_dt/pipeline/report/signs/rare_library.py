@@ -9,7 +9,7 @@ not name it once. A roll-out is quiet, because there the new library takes over.
 token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of client
 id of the usual library. So are people who come to a network as a group, each with a notebook, and people in a workshop,
 who try libraries on one day, each on a machine of their own. What many of the company do is quiet, too, and an owner
-that tries its own token, and a colleague at work who looks into a job for an hour (`habits`). The rule also looks at
+that tries its own token, and a colleague at work who looks into a job for an hour (`colleagues`). It also looks at
 later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
@@ -32,14 +32,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import (
-    colleagues,
-    with_colleagues,
-    without_engineers,
-    without_habits,
-    without_workshops,
-)
+from kafka_dt.pipeline.report.habits import without_habits, without_workshops
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold

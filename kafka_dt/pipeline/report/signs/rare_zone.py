@@ -48,16 +48,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import (
-    colleagues,
-    month_around,
-    with_colleagues,
-    without_engineers,
-    without_habits,
-    without_lines_down,
-)
+from kafka_dt.pipeline.report.habits import month_around, without_habits, without_lines_down
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if

@@ -78,6 +78,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
@@ -86,15 +87,7 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     some,
 )
-from kafka_dt.pipeline.report.habits import (
-    colleagues,
-    with_colleagues,
-    without_engineers,
-    without_habits,
-    without_lines_down,
-    without_own_logins,
-    without_workshops,
-)
+from kafka_dt.pipeline.report.habits import without_habits, without_lines_down, without_own_logins, without_workshops
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
