@@ -19,7 +19,8 @@ with theirs, from as many other addresses and on as many days: a second line whe
 from which people work.
 
 *Lines that are down.* An owner that does not work by day comes over the Internet for the first time, with its usual
-client. `_LINE` others from the same network do so within half a day (`_DOWN`), each from a network of its own.
+client, and for half a day (`_DOWN`) at most. `_LINE` others from the same network do so at that time, each from a
+network of its own.
 
 *A workshop.* On one day `PEOPLE` principals or more use a library for the first time in a large network, each on a
 machine of their own.
@@ -171,7 +172,8 @@ def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
         seen: what the company does.
     """
     came = seen.network_arrivals.where(is_public(F.col("wide")) & F.col("moved") & F.col("by_token"))
-    came = came.join(seen.workdays, "who", "left_anti").select("who", "wide", "origin", "since")
+    came = came.where(F.col("until") <= F.col("since") + F.lit(_DOWN)).join(seen.workdays, "who", "left_anti")
+    came = came.select("who", "wide", "origin", "since")
     others = came.select("origin", *(F.col(name).alias(f"other_{name}") for name in ("who", "wide", "since")))
     apart = F.abs(F.unix_seconds("other_since") - F.unix_seconds("since"))
     is_other = (F.col("other_who") != F.col("who")) & (F.col("other_wide") != F.col("wide"))

@@ -22,8 +22,8 @@ It takes `neighbours` to know a zone. These visits are quiet:
   people whose notebooks run beside jobs have a laptop as well. In a zone where owners stay, such a visit is quiet only
   on a host that several principals share (`hosts.with_shared`).
 
-- It is what many of the company do (`habits`): tokens of a hub or a scheduler are used there with this library, a tool
-  at that address logs in with the tokens of several principals, or the lines of several owners are down on that day.
+- It is what many of the company do (`habits`): tokens of a hub or a scheduler are used there with this library, or a
+  tool at that address logs in with the tokens of several principals.
 - The owner has just logged in at the address without a token, with a library that it had: it tries its token itself.
   Or a colleague at work has, and looks into the job for an hour.
 - The owner works by day, and comes by day with its usual client, as do `roamers` people in all within `habits.AROUND`
@@ -51,7 +51,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import month_around, without_habits, without_lines_down
+from kafka_dt.pipeline.report.habits import month_around, without_habits
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -111,7 +111,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
     by_alone = seen.work("by_alone", _with_uses(alone, uses))
     rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.habits)), seen.habits)
-    left = without_lines_down(without_engineers(rare, seen), seen)
+    left = without_engineers(rare, seen)
     there = with_shared(left, seen.habits, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
