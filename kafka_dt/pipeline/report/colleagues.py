@@ -25,8 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import distinct, ok
-from kafka_dt.pipeline.report.habits import AT_HAND, OWN, OWN_USE, is_at_hand
-from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.habits import AT_HAND, OWN, OWN_USE, foreign_zones, is_at_hand
 from kafka_dt.pipeline.report.workdays import is_in_day, office_hours
 
 if TYPE_CHECKING:
@@ -81,7 +80,6 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
         (F.col("last_seen") + F.lit(AT_HAND)).alias("own_last"),
     )
     places = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("engineer"), "zone")
-    foreign = seen.usage.where(F.col("zone_kind") == ZoneKind.FOREIGN.value).select("zone").distinct()
     at_work = (
         short.where(F.col("is_short") & (F.col("owners") == 1))
         .join(logins, ["engineer", "address", "date"])
@@ -92,7 +90,7 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
         .where(is_in_day(F.col("first_seen")))
         .join(office_hours(seen.workdays), "hour")
         .join(seen.workdays, "who", "left_anti")
-        .join(foreign, "zone", "left_anti")
+        .join(foreign_zones(seen.usage), "zone", "left_anti")
     )
     return uses.join(at_work.select(*OWN_USE).distinct(), OWN_USE, "left_anti").select(uses.columns)
 

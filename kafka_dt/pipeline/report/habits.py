@@ -168,7 +168,7 @@ def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
     """Leave out uses over the Internet on a day on which the lines of several owners from the same network are down.
 
     Args:
-        uses: has the columns of `_LINE_USE`, and `client`.
+        uses: has the columns of `_LINE_USE`, `zone` and `client`.
         seen: what the company does.
     """
     came = seen.network_arrivals.where(is_public(F.col("wide")) & F.col("moved") & F.col("by_token"))
@@ -187,13 +187,19 @@ def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
     clients = seen.clients.groupBy("who", "software", "client").agg(F.min("first_seen").alias("client_since"))
     is_usual = F.to_date("client_since") < F.to_date("first_seen")
     on_line = (
-        uses.select(*_LINE_USE, "client")
+        uses.select(*_LINE_USE, "zone", "client")
         .join(down, ["who", "wide"])
         .where(F.col("first_seen") <= F.col("since") + F.lit(_DOWN))
         .join(clients, ["who", "software", "client"])
         .where(is_usual)
+        .join(foreign_zones(seen.usage), "zone", "left_anti")
     )
     return uses.join(on_line.select(*_LINE_USE).distinct(), _LINE_USE, "left_anti").select(uses.columns)
+
+
+def foreign_zones(usage: DataFrame) -> DataFrame:
+    """Give the zones (`zone`) that the file of networks calls foreign: nothing excuses a use there."""
+    return usage.where(F.col("zone_kind") == ZoneKind.FOREIGN.value).select("zone").distinct()
 
 
 def _hubs(by_token: DataFrame) -> DataFrame:
