@@ -30,13 +30,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, ok, some, with_most
-from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.guesses import guesses
+from kafka_dt.pipeline.report.expressions import as_text, of_type, ok, some
+from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.guesses import guesses, of_tries, with_sums
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -107,24 +106,12 @@ def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPassword
         .join(own.select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
         .join(placed.where(~is_later).select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
     )
-    in_a_day = F.sum("deeds").over(Window.partitionBy("owner", "date"))
-    of_address = F.sum("deeds").over(Window.partitionBy("owner", "address"))
-    rows = strange.withColumns({"in_a_day": in_a_day, "of_address": of_address})
     return (
-        rows.groupBy("owner", "changed_at")
-        .agg(
-            *first_and_last(),
-            F.sum("deeds").alias("events"),
-            F.max("in_a_day").alias("most"),
-            F.count_distinct("date").alias("days"),
-            with_most("address", "of_address").alias("address"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        )
+        with_sums(strange, "owner")
+        .groupBy("owner", "changed_at")
+        .agg(*of_tries(), F.count_distinct("date").alias("days"))
         .where((F.col("events") >= thresholds.old_passwords) & (F.col("days") > 1))
         .drop("days")
-        .withColumn("succeeded_at", F.lit(None).cast("timestamp"))
     )
 
 

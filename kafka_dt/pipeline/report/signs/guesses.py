@@ -59,25 +59,36 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
         .crossJoin(F.broadcast(begin))
     )
     strange = judged.where(_is_strange(history)).drop("own_library", "own_machine", "used", "settled", "tried_there")
-    in_a_day = F.sum("deeds").over(Window.partitionBy(of, "date"))
-    of_address = F.sum("deeds").over(Window.partitionBy(of, "address"))
     found = (
-        strange.withColumns({"in_a_day": in_a_day, "of_address": of_address})
+        with_sums(strange, of)
         .where(F.col("in_a_day") >= many)
         .groupBy(*dict.fromkeys((of, "owner")), "known_since")
         .agg(
-            *first_and_last(),
-            F.sum("deeds").alias("events"),
-            F.max("in_a_day").alias("most"),
-            with_most("address", "of_address").alias("address"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            *of_tries(),
             F.min(F.when(~F.col("at_home"), F.col("place_since"))).alias("succeeded_at"),
         )
     )
     there = homes.join(found.select("owner"), "owner", "left_semi")
     return found.join(there.groupBy("owner").agg(F.slice(distinct("zone"), 1, SHOWN).alias("homes")), "owner", "left")
+
+
+def with_sums(tries: DataFrame, of: str) -> DataFrame:
+    """Add how many tries there are of a thing in a day (`in_a_day`), and from an address (`of_address`)."""
+    in_a_day, of_address = (F.sum("deeds").over(Window.partitionBy(of, each)) for each in ("date", "address"))
+    return tries.withColumns({"in_a_day": in_a_day, "of_address": of_address})
+
+
+def of_tries() -> tuple[Column, ...]:
+    """Aggregate tries in zones, as `with_sums` gives them: `first_seen` to `clients` of what `guesses` returns."""
+    return (
+        *first_and_last(),
+        F.sum("deeds").alias("events"),
+        F.max("in_a_day").alias("most"),
+        with_most("address", "of_address").alias("address"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+    )
 
 
 def _with_places(tries: DataFrame, seen: Observed, history: timedelta) -> DataFrame:
