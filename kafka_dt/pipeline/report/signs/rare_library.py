@@ -107,7 +107,8 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
     alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
     odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
-    return _findings(without_engineers(with_colleagues(odd, seen.habits), seen))
+    tried = seen.work("tried", with_colleagues(odd, seen.habits))
+    return _findings(without_engineers(tried, seen))
 
 
 def _without_variants(

@@ -110,9 +110,9 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     alone = seen.work("alone", visits.join(detours(seen, visits), ["who", "zone"], "left_anti"))
     uses = seen.work("uses", seen.usage.join(alone.select("who").distinct(), "who", "left_semi"))
     by_alone = seen.work("by_alone", _with_uses(alone, uses))
-    rare = with_colleagues(seen.work("rare", without_habits(by_alone, seen.habits)), seen.habits)
-    left = without_engineers(rare, seen)
-    there = with_shared(left, seen.habits, "address")
+    rare = seen.work("rare", without_habits(by_alone, seen.habits))
+    tried = seen.work("tried", with_colleagues(rare, seen.habits))
+    there = with_shared(without_engineers(tried, seen), seen.habits, "address")
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 

@@ -164,7 +164,8 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     unusual = seen.work("unusual", ranked.where(F.col("rank") == 1).drop("rank"))
     alone = seen.work("alone", _not_on_detours(unusual, seen))
     tried = seen.work("tried", with_colleagues(alone, seen.habits))
-    odd = seen.work("odd", without_lines_down(without_engineers(tried, seen), seen))
+    not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
+    odd = seen.work("odd", without_lines_down(not_at_work, seen))
     return _findings(odd, _habits(seen.usage, tried))
 
 
