@@ -27,7 +27,6 @@ from rich.console import Console
 from rich.text import Text
 
 from kafka_dt import app
-from kafka_dt.cli.health import DEFAULT_URL
 from kafka_dt.cli.options import example, user_data_dir
 from kafka_dt.cli.tables import messages
 from kafka_dt.client import ClientKind, DelegationToken, SecurityProtocol, TokenClient, settings
@@ -168,9 +167,7 @@ def _show(
 ) -> None:
     """Print the addresses, the user, the token, and the token as settings to paste."""
     metrics = read_properties(node.configuration)[METRICS_LISTENER]
-    health = "kafka-dt health"
-    if metrics != DEFAULT_URL:  # another node of this machine may be there
-        health += f" --config {shlex.quote(str(node.configuration))}"
+    health = f"kafka-dt health --config {shlex.quote(str(node.configuration))}"
     facts = {
         "Kafka clients": f"{address} (SASL_PLAINTEXT)",
         "ZooKeeper": zookeeper.address,
