@@ -14,10 +14,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, is_public, of_first, ok
+from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, of_first, ok
 from kafka_dt.pipeline.report.peers import first_arrivals
-from kafka_dt.pipeline.report.strangers import CLIENT, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day
+from kafka_dt.pipeline.report.strangers import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,23 +27,22 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.strange_login import StrangeLoginThresholds
 
 AWAY: Final = "away from its networks"
-BACK_DOOR: Final = "new, with all rights, and alone"
+BACK_DOOR: Final = "new, with rights on all topics, and alone"
 BRANCH: Final = "in the only place of another"
 AWAKE: Final = "after a long silence, elsewhere"
-INTERNET: Final = "over the Internet"
 ONCE: Final = "new, and soon gone"
-_ALL_RIGHTS: Final = r"^ALLOW (?:All|Alter|ClusterAction) of \w+ (?:Topic:'\*'|Cluster:'[^']*') to (.*) from \S+$"
-"""The text of an ACL that gives a principal all topics, or the cluster."""
+_ALL_RIGHTS: Final = (
+    r"^ALLOW (?:(?!Describe)\w+ of (?:LITERAL Topic:'\*'|PREFIXED Topic:'')"
+    r"|(?:All|Alter|ClusterAction) of \w+ Cluster:'[^']*') to (.*) from \S+$"
+)
+"""The text of an ACL that gives a principal all topics, or the cluster. An auditor may describe topics, and a producer
+may write with idempotence."""
 
 
 def login_cases(seen: Observed, thresholds: StrangeLoginThresholds) -> Iterator[DataFrame]:
     """Give the clients of each case; a client may be of several, and the first one counts."""
-    arrivals = seen.work("not_at_work", _without_people_at_work(seen, thresholds))
-    yield _away(seen, arrivals, thresholds)
-    for case in (_in_branches, _back_doors, _awake):
+    for case in (_away, _in_branches, _back_doors, _awake, _once):
         yield case(seen, thresholds)
-    yield _over_the_internet(seen, arrivals, thresholds)
-    yield _once(seen, thresholds)
 
 
 def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
@@ -55,12 +53,14 @@ def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
     return before.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
 
 
-def _away(seen: Observed, arrivals: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that leave their networks while they go on there."""
+def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of programs that leave their networks while they go on there."""
     few = F.col("owner_before").between(1, thresholds.login_networks)
     stays = few & (F.col("since") >= F.col("own_since") + F.lit(thresholds.login_stays))
-    came = first_arrivals(arrivals, stays & _alone(thresholds) & _goes_on(thresholds))
+    alone = (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
+    came = first_arrivals(seen.network_arrivals, stays & alone & _goes_on(thresholds))
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
+    came = came.join(seen.workdays, "who", "left_anti")
     counts = F.format_string(
         "%d other principals came to %s; the principal was in %d other networks since %s, and most in %s",
         F.col("others_before") + F.col("others_along"),
@@ -70,17 +70,6 @@ def _away(seen: Observed, arrivals: DataFrame, thresholds: StrangeLoginThreshold
         "origin",
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
-
-
-def _without_people_at_work(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Leave out arrivals of people in their day, with libraries that they had before, in large networks."""
-    place, first_day = ["who", "wide"], F.col("since") + F.lit(thresholds.login_first_day)
-    own = seen.clients.where(~F.col("by_token"))
-    in_day = seen.network_arrivals.join(seen.workdays, "who").where(is_in_day(F.col("since")))
-    there = own.join(in_day.select(*place, "since"), place).where(F.col("first_seen") < first_day)
-    anew = with_owners_since(there, own, "software").where(F.col("owner_software_since") >= F.col("since"))
-    at_work = in_day.select(*place).join(anew.select(*place), place, "left_anti")
-    return seen.network_arrivals.join(at_work, place, "left_anti")
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -98,7 +87,7 @@ def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFram
 
 
 def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that got all rights and came first to a network that no other principal uses."""
+    """Give the clients of new principals that got rights on all topics, in networks of no other principal."""
     acl = F.col("acl")
     granted = (
         seen.deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALL_RIGHTS))
@@ -110,7 +99,10 @@ def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame
     ever = F.count("*").over(Window.partitionBy("wide"))
     came = seen.network_arrivals.withColumn("ever", ever).join(F.broadcast(granted), "who").where(alone & soon)
     counts = F.format_string(
-        "no other principal was in %s; %s gave it all rights at %s", "wide", "operator", as_text(F.col("granted_at"))
+        "no other principal was in %s; %s gave it rights on all topics at %s",
+        "wide",
+        "operator",
+        as_text(F.col("granted_at")),
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BACK_DOOR)
 
@@ -129,28 +121,6 @@ def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         "zone",
     )
     return _clients(seen, came.select("who", "zone", "since", counts.alias("counts")), "zone", AWAKE)
-
-
-def _over_the_internet(seen: Observed, arrivals: DataFrame, thresholds: StrangeLoginThresholds) -> DataFrame:
-    """Give the clients of principals that come from a public network before all others, where few are in public."""
-    of_owner = Window.partitionBy("who").orderBy("since", "wide").rowsBetween(Window.unboundedPreceding, -1)
-    public = is_public(F.col("wide"))
-    before = F.coalesce(F.max(public.cast("int")).over(of_owner), F.lit(0))
-    in_order = arrivals.withColumns({"public": public, "public_before": before})
-    roaming = seen.network_arrivals.groupBy("who").agg(F.max(public.cast("int")).alias("roams"))
-    share = roaming.agg(F.avg("roams").alias("roaming"))
-    known = F.col("since") >= F.col("own_since") + F.lit(thresholds.login_known_for)
-    came = (
-        in_order.where(F.col("public") & (F.col("public_before") == 0) & _alone(thresholds) & known)
-        .crossJoin(F.broadcast(share))
-        .where(F.col("roaming") <= thresholds.login_roaming)
-    )
-    counts = F.format_string(
-        "no other principal was in %s before; the principal was in %d other networks, none of them public",
-        "wide",
-        "owner_before",
-    )
-    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", INTERNET)
 
 
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -184,11 +154,6 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         "no login before %s, and none after %s", as_text(F.col("since")), as_text(F.col("gone_at"))
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", ONCE)
-
-
-def _alone(thresholds: StrangeLoginThresholds) -> Column:
-    """Whether no other principal was in a network before, and hardly one moves there."""
-    return (F.col("others_before") == 0) & (F.col("others_moved") < thresholds.login_moves - 1)
 
 
 def _goes_on(thresholds: StrangeLoginThresholds) -> Column:

@@ -5,28 +5,26 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
 
 - *alone in a network, with another client* and *another program in another place*: as for tokens, in *Used by a
   stranger*.
-- *away from its networks*: the principal was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and
-  comes to another one in which no other principal was, while its work goes on. A program, which works at every hour of
-  the day, may have been in `login_networks` before; a person travels. The usual client is no excuse for
-  others than people: who has the password may know the program, too.
+- *away from its networks*: a program was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and comes to
+  another one in which no other principal was, while its work goes on. One that works at every hour of the day may have
+  been in `login_networks` before. The usual client is no excuse: who has the password may know the program, too. Who
+  works by day travels.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
-- *new, with all rights, and alone*: an ACL allows the principal all on all topics, or on the cluster, and its first
-  login comes within `login_granted` from a large network in which no other principal ever is. A thief with an
-  administrator's password makes such users.
+- *new, with rights on all topics, and alone*: an ACL allows the principal all topics, if it is not to describe them, or
+  the cluster, and its first login comes within `login_granted` from a large network in which no other principal ever
+  is. A thief with an administrator's password makes such users.
 - *after a long silence, elsewhere*: the principal was silent for `login_silent`, and comes to a zone where it never was
   to make its first token. Who comes back from a long holiday works as before.
-- *over the Internet*: the principal comes from a public network in which no other one was before, and all its networks
-  were private. At most `login_roaming` of the company's principals are ever in a public one.
 - *new, and soon gone*: the principal logs in for the first time when the table is older than `login_new_after`,
   `login_once` times or more, with client ids that libraries give; within `login_brief` it is gone, for `login_gone` at
   least. A forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses,
   or one that others use for `login_new_after`.
 
-*Away from its networks* and *over the Internet* are quiet for people who work by day and come by day, with a library
-that they had before: they are at home, or on a trip. *Another program in another place* is quiet in a private network
-for people who come by day, and for who does not work around the clock if `login_colleagues` people log in there with
-this library in the month around, for a day or longer.
+*Alone in a network* is quiet for people who work by day and come by day, with a library that they had before: they are
+at home, or on a trip. *Another program in another place* is quiet in a private network for people who come by day, and
+for who does not work around the clock if `login_colleagues` people log in there with this library in the month around,
+for a day or longer.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
 that they had before; nor on the day on which the principal began there on many machines with its own library. Another
@@ -36,8 +34,8 @@ the principal logged in at every hour of the day before: people come to a bastio
 The severity is high where the principal is alone in a network with another client.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
-host that several principals share, principals that travel, and a thief with a person's password who comes by day for
-the first time, over the Internet with a library of that person, or in a private network.
+host that several principals share, one with a person's usual client, principals that travel, and a thief with the
+password of a person who comes by day with a library of that person, or in a private network.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -66,7 +64,7 @@ from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
-from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients
+from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
@@ -88,9 +86,11 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
-    login_networks: int = threshold(3, "Networks of a program that does not travel, at most")
+    login_networks: int = threshold(3, "Networks of a program that stays where it is, at most")
     """Two regions, and a network for tests."""
-    login_granted: timedelta = threshold(timedelta(days=1), "Time from all rights to the first login of a new user")
+    login_granted: timedelta = threshold(
+        timedelta(days=1), "Time from rights on all topics to the first login of a new user"
+    )
     """Who makes a user for a program starts it then."""
     login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
     """Longer than most holidays."""
@@ -104,10 +104,6 @@ class StrangeLoginThresholds:
     """What is begun in the evening may end on the next day."""
     login_gone: timedelta = threshold(timedelta(days=3), "Silence after which a new principal does not come back")
     """A new colleague comes back, after a weekend as well."""
-    login_roaming: float = threshold(
-        0.2, "Share of principals with public addresses where these are an exception, at most"
-    )
-    """Where people or partners come over the Internet, there are more."""
     login_colleagues: int = threshold(8, "People that log in there with the library that is new to a principal")
     """A tool of many in an office, or behind its VPN."""
     login_moves: int = threshold(3, "Principals that came to a place on the same day move together")
@@ -119,7 +115,7 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     known_for, together = thresholds.login_known_for, thresholds.login_moves
     strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
     own = seen.work("own", strange.where(~F.col("by_token")).drop("by_token"))
-    own = _without_people_in_private_networks(own, seen, thresholds)
+    own = _without_people(own, seen, thresholds)
     cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))
     found = seen.work("strange", reduce(DataFrame.unionByName, cases))
     logins = seen.usage.where(F.col("token_id").isNull()).join(found, [*CLIENT])
@@ -130,16 +126,16 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
 
 
-def _without_people_in_private_networks(
-    strange: DataFrame, seen: Observed, thresholds: StrangeLoginThresholds
-) -> DataFrame:
-    """Leave out another program of people in a private network: they come by day, or with a tool of many there."""
+def _without_people(strange: DataFrame, seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Leave out people: by day with a library that they had, or in a private network by day or with a tool of many."""
     rows = strange.join(seen.workdays, "who", "left").join(hours_before(seen, strange), "who", "left")
     rows = rows.join(_tools(seen, strange), ["who", "zone", "software"], "left")
+    rows = with_owners_since(rows, seen.clients, "software")
     by_day = F.coalesce(is_in_day(F.col("since")), F.lit(False))
     is_tool = (F.col("colleagues") >= thresholds.login_colleagues) & F.col("hours").between(_PEOPLE_H, DAY_H - 1)
     in_office = (F.col("case") == ANEW) & ~is_public(F.col("wide")) & (by_day | F.coalesce(is_tool, F.lit(False)))
-    return rows.where(~in_office).drop("day_begins", "hours", "colleagues")
+    on_a_trip = (F.col("case") == ALONE) & by_day & (F.col("owner_software_since") < F.col("since"))
+    return rows.where(~(in_office | on_a_trip)).select(strange.columns)
 
 
 def _tools(seen: Observed, strange: DataFrame) -> DataFrame:
