@@ -1,10 +1,10 @@
-"""A principal makes many tokens for itself where it never made any, and uses hardly any of them.
+"""A principal makes many tokens for itself at a time, and uses hardly any of them.
 
 A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
-rule looks at tokens that a principal makes for itself, `hoarded` or more within an hour from one address, of which at
-most `hoard_used` were ever used. There have to be `hoard_factor` times more of them than the principal ever made in an
-hour before, and it never made a token in that zone that was used, or they are `hoard_fast` or more. The principal has
-to be known for `hoard_history`.
+rule looks at tokens that a principal makes for itself from one address in a day, of which at most `hoard_used` were
+ever used: `hoarded` or more within an hour, if it never made a token in that zone that was used; `hoard_fast` or more
+within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of them than the
+principal ever made in an hour before. The principal has to be known for `hoard_history`.
 
 A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
 there before that were used, and waits between its starts; a container in a new place stays below `hoarded`, because
@@ -13,9 +13,9 @@ addresses: something that all of them need is broken.
 
 The severity is high where the zone and the library are both new to the principal.
 
-Not seen: a thief that makes fewer tokens in an hour, or fewer than `hoard_fast` where the principal makes its own;
-tokens made in the last hour before the report, which may be used yet; tokens for other owners (*Created by a new
-requester*).
+Not seen: a thief that takes minutes for each token, and makes fewer than `hoarded` in an hour or fewer than
+`hoard_fast` where the principal makes its own; tokens made in the last hour before the report, which may be used yet;
+tokens for other owners (*Created by a new requester*).
 """
 
 # The work is on one row for each token that its owner made; each window is over one principal and address.
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 
+AT_ONCE: Final = timedelta(minutes=3)
+"""In which a person makes some tokens, or a script."""
+
+
 @dataclass(frozen=True, slots=True)
 class HoardThresholds:
     """How many tokens are no program's."""
@@ -56,7 +60,7 @@ class HoardThresholds:
     hoarded: int = threshold(20, "Tokens that a principal makes for itself within an hour from one address")
     """A container that crashes comes to 16 starts in its first hour: Kubernetes waits 10 s, then twice as long each
     time, up to 5 minutes."""
-    hoard_used: float = threshold(0.1, "... the share of them that was used, at most")
+    hoard_used: float = threshold(0.2, "... the share of them that was used, at most")
     """A program makes a token to use it."""
     hoard_factor: float = threshold(5.0, "... and times the most in an hour before")
     """A program that makes tokens all the time has busy hours."""
@@ -64,6 +68,8 @@ class HoardThresholds:
     """A new service shows in its first days what it does."""
     hoard_fast: int = threshold(60, "... so many where it makes its own, too")
     """One a minute: a container that crashes waits longer."""
+    hoard_at_once: int = threshold(6, "... so many within three minutes")
+    """A container that crashes comes to five."""
     hoard_together: int = threshold(2, "Others that do so within a day when something is broken")
     """Two more than the one."""
 
@@ -72,13 +78,17 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     """Find principals that make many tokens for themselves without use; one finding for each principal."""
     made = seen.work("made", _made(seen))
     began = F.min("first_seen").over(Window.partitionBy("principal", "zone"))
-    many = made.where(F.col("in_an_hour") >= thresholds.hoarded).withColumn("began", began)
+    at_once = F.col("at_once") >= thresholds.hoard_at_once
+    of_burst = Window.partitionBy("principal", "address", F.to_date("first_seen"))
+    share = F.avg(F.col("used").cast("int")).over(of_burst)
+    many = made.where((F.col("in_an_hour") >= thresholds.hoarded) | at_once).withColumn("share", share)
+    unused = many.where(F.col("share") <= thresholds.hoard_used).withColumn("began", began)
     useful = made.where("used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
     is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
     is_fast = F.col("in_an_hour") >= thresholds.hoard_fast
     found = (
-        many.join(useful, ["principal", "zone"], "left")
-        .where(is_new | is_fast)
+        unused.join(useful, ["principal", "zone"], "left")
+        .where(at_once | is_new | is_fast)
         .groupBy("principal")
         .agg(
             *first_and_last(),
@@ -90,24 +100,29 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
         )
-        .where(F.col("used") <= F.col("events") * thresholds.hoard_used)
     )
     return _findings(_unlike_others(_unlike_before(seen.work("many", found), made, seen, thresholds), thresholds))
 
 
 def _made(seen: Observed) -> DataFrame:
-    """Give the tokens that principals made for themselves, with the most that they made from there within an hour."""
+    """Give the tokens that principals made for themselves, with the most that they made from there at a time."""
     tokens = seen.lives.select("token_id", (F.col("logins") > 0).alias("used"))
     own = seen.deeds.where(ok(EventType.TOKEN_CREATED) & (F.coalesce("owner", "principal") == F.col("principal")))
     rows = own.select("principal", "token_id", "address", "software", "first_seen", "last_seen").join(
         tokens, "token_id"
     )
-    seconds = int(HOUR.total_seconds())
+    seconds, few = (int(each.total_seconds()) for each in (HOUR, AT_ONCE))
     in_order = Window.partitionBy("principal", "address").orderBy(F.unix_seconds("first_seen"))
-    until_then = F.count("*").over(in_order.rangeBetween(-seconds, 0))
-    around = F.max("until_then").over(in_order.rangeBetween(0, seconds))
+    until_then = {
+        "until_then": F.count("*").over(in_order.rangeBetween(-seconds, 0)),
+        "just_then": F.count("*").over(in_order.rangeBetween(-few, 0)),
+    }
+    around = {
+        "in_an_hour": F.max("until_then").over(in_order.rangeBetween(0, seconds)),
+        "at_once": F.max("just_then").over(in_order.rangeBetween(0, few)),
+    }
     end = seen.deeds.agg((F.max("last_seen") - F.lit(HOUR)).alias("end"))
-    counted = seen.zones.of(rows).withColumn("until_then", until_then).withColumn("in_an_hour", around)
+    counted = seen.zones.of(rows).withColumns(until_then).withColumns(around)
     return counted.crossJoin(F.broadcast(end)).where(F.col("first_seen") <= F.col("end"))
 
 
@@ -171,9 +186,9 @@ def _findings(found: DataFrame) -> DataFrame:
 HOARDED_TOKENS: Final = Sign(
     kind="hoarded_tokens",
     title="Making tokens without use",
-    meaning="A principal makes many tokens for itself within an hour, and uses hardly any of them.",
+    meaning="A principal makes many tokens for itself at a time, and uses hardly any of them.",
     finds="a principal that suddenly makes many tokens for itself and does not use them",
-    misses="some tokens an hour, and tokens made where the principal makes its own",
+    misses="tokens made minutes apart, if there are few in an hour, or where the principal makes its own",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=HoardThresholds(),
     rule=hoarded_tokens,

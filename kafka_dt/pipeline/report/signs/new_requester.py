@@ -6,8 +6,7 @@ finding. The cases:
 
 - *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
-  itself. It is quiet if another principal allowed it, and its tokens of the owner are all used, where the owner's
-  others were before, with their libraries, and nowhere else: an engineer stands in for a scheduler.
+  itself.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
   until then. A thief may have made a password of it.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
@@ -21,6 +20,14 @@ finding. The cases:
   the owner, and allows a principal to renew it that no other token names but that principal's own. A thief has the
   requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
   `requester_history` before.
+
+- *the first token of a service, made elsewhere*: the owner has logged in without tokens for `without_tokens`, on as
+  many days, and makes its first one in a zone where it never was (`first_tokens.py`). A thief has its password or its
+  certificate. People who work by day try tokens; they are quiet.
+
+*Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
+the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
+in for a scheduler, or a new scheduler takes over. Who begins with `new_owners` owners after other work is not quiet.
 
 *Its own owner*, *another scheduler* and *unknown before* need an owner whose tokens others created and used for
 `requester_history`. *Its own owner* is quiet if `own_owners` other owners of the usual requester create tokens of their
@@ -46,6 +53,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -57,7 +65,9 @@ _ALLOWS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \
 """The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
 _HOUR_S: Final = 3600
 ALLOWED: Final = "allowed after other work"
+UNKNOWN_BEFORE: Final = "unknown before"
 RENEWER: Final = "for a renewer of its own"
+FIRST: Final = "the first token of a service, made elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,8 @@ class RequesterThresholds:
     """Those of a working week."""
     own_owners: int = threshold(3, "Other owners of a requester that create their own tokens, too")
     """One may be the same thief with another password."""
+    without_tokens: timedelta = threshold(timedelta(days=5), "Time in which a service shows that it uses no tokens")
+    """A working week."""
     new_owners: int = threshold(5, "Owners for which a principal with other work begins to create on one day")
     """A program that takes over from a scheduler begins with one owner."""
 
@@ -96,9 +108,13 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = _with_habit(first, pairs)
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
-    created = _created(judged.join(_stand_ins(judged, seen), ["owner", "requester"], "left_anti"), seen.deeds)
-    renewable = _with_own_renewers(seen, thresholds).join(created.select("token_id"), "token_id", "left_anti")
-    return _findings(created.unionByName(renewable, allowMissingColumns=True), thresholds)
+    created = _created(
+        judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti"), seen.deeds
+    )
+    first = first_tokens(seen, _made(seen.deeds), thresholds.without_tokens).withColumn("case", F.lit(FIRST))
+    others = _with_own_renewers(seen, thresholds).unionByName(first, allowMissingColumns=True)
+    others = others.join(created.select("token_id"), "token_id", "left_anti")
+    return _findings(created.unionByName(others, allowMissingColumns=True), thresholds)
 
 
 def _case(thresholds: RequesterThresholds) -> Column:
@@ -119,7 +135,7 @@ def _case(thresholds: RequesterThresholds) -> Column:
         .when(itself, F.lit("its own owner"))
         .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
         .when(schedules, F.lit("another scheduler"))
-        .otherwise(F.lit("unknown before"))
+        .otherwise(F.lit(UNKNOWN_BEFORE))
     )
 
 
@@ -185,6 +201,7 @@ def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
             F.min("granted_at").alias("granted_at"),
             of_first("together", "granted_at").alias("granted_together"),
             of_first("operator", "granted_at", "together").alias("operator"),
+            F.max(F.col("operator") == F.col("requester")).alias("by_itself"),
         )
     )
     return new.join(first, ["owner", "requester"], "left")
@@ -202,9 +219,17 @@ def _created(new: DataFrame, deeds: DataFrame) -> DataFrame:
     )
 
 
-def _stand_ins(judged: DataFrame, seen: Observed) -> DataFrame:
-    """Give the requesters that another principal allowed, and whose tokens of the owner are used as its others were."""
-    allowed = judged.where((F.col("case") == ALLOWED) & (F.col("operator") != F.col("requester")))
+def _worked(thresholds: RequesterThresholds) -> Column:
+    """Whether a requester had done other work before it created tokens for others."""
+    return F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
+
+
+def _stand_ins(judged: DataFrame, seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
+    """Give the requesters whose tokens of the owner are used as its others were; they did not allow it themselves."""
+    by_itself = F.coalesce("by_itself", F.lit(False))
+    owners = F.count("*").over(Window.partitionBy("requester", "case", F.to_date("since")))
+    counted = judged.withColumn("taken_over", (owners >= thresholds.new_owners) & _worked(thresholds))
+    allowed = counted.where(F.col("case").isin(ALLOWED, UNKNOWN_BEFORE) & ~by_itself & ~F.col("taken_over"))
     tokens = seen.lives.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
     homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone", "software")
     used = tokens.join(seen.usage.select("token_id", "zone", "software"), "token_id", "left")
@@ -282,23 +307,25 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.min("operator").alias("operator"),
         F.max(F.col("operator") == F.col("requester")).alias("by_itself"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
+        F.min("zone").alias("zone"),
     )
     late = (F.col("case") == ALLOWED) & F.col("by_itself")
-    worked = F.col("known_since") + F.lit(thresholds.other_work) < F.col("requests_since")
-    at_once = (F.col("case") == "unknown before") & (F.col("different") >= thresholds.new_owners) & worked
-    own = F.col("case") == RENEWER
+    many = F.col("different") >= thresholds.new_owners
+    at_once = (F.col("case") == UNKNOWN_BEFORE) & many & _worked(thresholds)
+    own = F.col("case").isin(RENEWER, FIRST)
     new = F.concat(F.lit("a new requester: "), F.col("case"))
     return finding_rows(
         rows,
         subject="token_id",
         severity=high_if(late | at_once),
         evidence=[
-            ("what is unusual", F.when(own, RENEWER).otherwise(new)),
+            ("what is unusual", F.when(own, F.col("case")).otherwise(new)),
             ("created by", F.col("requester")),
             ("different owners", F.col("different")),
             ("for owners", some(F.col("owners"))),
             ("tokens in its first day", F.col("events")),
             ("from addresses", some(F.col("addresses"))),
+            ("in zone", F.col("zone")),
             ("clients", some(F.col("clients"))),
             ("may be renewed by", F.when(F.size("renewers") > 0, some(F.col("renewers")))),
             ("tokens of an owner that others created before", F.when(~own, F.col("others_tokens"))),
@@ -315,8 +342,8 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
 NEW_REQUESTER: Final = Sign(
     kind="new_requester",
     title="Created by a new requester",
-    meaning="A principal creates tokens for an owner whose tokens others created until now.",
-    finds="a principal that creates an owner's tokens for the first time, or names a renewer that no other token has",
+    meaning="A principal creates tokens for an owner as neither of the two did until now.",
+    finds="the first token that a principal creates for an owner, a service's first one elsewhere, and a lone renewer",
     misses="the usual requester's password in the hands of one who creates as it does",
     subject_type=SubjectType.TOKEN,
     thresholds=RequesterThresholds(),
@@ -324,10 +351,10 @@ NEW_REQUESTER: Final = Sign(
     about_use=True,
     steps=(
         advise(
-            "Ask the operator who allowed it, and the owner, whether this principal should create these tokens. If not:"
+            "Ask the owner, and the operator who allowed it, if any, whether this principal should create them. If not:"
         ),
         end_token,
-        advise("Remove the ACL that allows it (kafka-dt acl remove), and change the password of the principal."),
+        advise("Change the password of the principal, and remove the ACL if one allows it (kafka-dt acl remove)."),
         follow_address,
     ),
 )
