@@ -12,11 +12,15 @@ A migration is quiet: `migrated` other principals or more began to use the mecha
 `migration_size` before and after. The first two of a small migration look like thieves, and so do those of a large one
 until the others follow.
 
+A company may have two mechanisms for the same principals: tickets in its offices, and passwords where there are none. A
+mechanism is quiet if `used_both` others use it beside the same usual one in the month around (`habits.AROUND`), for
+longer than a day; they began with it from as many large networks (/16) and on as many days.
+
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
-Not seen: a thief that logs in by the usual mechanism, one with a person's library by day, and a new mechanism in the
-first days of a principal.
+Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it; one with a person's library
+by day; and a new mechanism in the first days of a principal.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -31,7 +35,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some, wide_network
+from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day
@@ -40,6 +45,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+_STAYS: Final = timedelta(days=1)
+"""Who has two mechanisms comes back with the second one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,8 @@ class MechanismThresholds:
     """A migration takes a week."""
     migration_size: int = threshold(4, "... or in the time before and after")
     """A whole team explains its first programs, too."""
+    used_both: int = threshold(3, "Others that use the mechanism beside the same one, in the month around")
+    """The victims of one thief come from one network, or on one day."""
 
 
 def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame:
@@ -74,9 +85,10 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     everybody = logins.agg(F.count_distinct("principal").alias("principals"))
     share = F.count("*").over(Window.partitionBy("mechanism")) / F.col("principals")
     is_common = F.col("by_mechanism").isNull() & (F.col("share") >= thresholds.common_mechanism)
+    used = seen.work("used", used.withColumns(habits))
     new = (
         used.crossJoin(F.broadcast(everybody))
-        .withColumns({**habits, "share": share})
+        .withColumn("share", share)
         .join(_by_tokens(seen.lives), "principal", "left")
         .withColumn("known_since", F.coalesce("by_mechanism", F.when(with_tokens, F.col("by_tokens"))))
         .where((F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen")) & ~is_common)
@@ -90,7 +102,33 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     alone = new.withColumns(others).where(
         (F.col("others_before") < thresholds.migrated) & (F.col("others") < thresholds.migration_size)
     )
-    return _findings(_without_people_at_work(seen.work("alone", alone), logins, seen))
+    rare = _without_habit(seen.work("alone", alone), used, thresholds)
+    return _findings(_without_people_at_work(rare, logins, seen))
+
+
+def _without_habit(new: DataFrame, used: DataFrame, thresholds: MechanismThresholds) -> DataFrame:
+    """Leave out mechanisms that others use beside the same one, from other networks and since other days."""
+    one = used.select(
+        "mechanism",
+        F.col("principal").alias("other"),
+        F.col("first_seen").alias("other_since"),
+        F.col("last_seen").alias("other_until"),
+        wide_network(F.col("address")).alias("other_network"),
+    )
+    beside = used.select(
+        F.col("principal").alias("other"),
+        F.col("mechanism").alias("beside"),
+        F.col("first_seen").alias("beside_since"),
+        F.col("last_seen").alias("beside_until"),
+    )
+    goes_on = F.col("other_since") + F.lit(_STAYS) <= F.col("other_until")
+    begun = F.greatest("other_since", "beside_since") <= F.col("first_seen") + F.lit(AROUND)
+    near = begun & (F.least("other_until", "beside_until") + F.lit(AROUND) >= F.col("first_seen"))
+    alike = (F.col("other") != F.col("principal")) & F.array_contains("usual", F.col("beside"))
+    both = new.join(one, "mechanism").join(beside, "other").where(alike & near & goes_on)
+    many = F.least(*(F.count_distinct(each) for each in ("other", "other_network", F.to_date("other_since"))))
+    habit = both.groupBy("principal", "mechanism").agg((many >= thresholds.used_both).alias("both")).where("both")
+    return new.join(habit, ["principal", "mechanism"], "left_anti")
 
 
 def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -> DataFrame:

@@ -27,6 +27,9 @@ tokens were used for `usual_client` before. From such a client, with such a toke
 - after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
   `pause_hour_days` days before.
 
+One login in the hour after the job's hours is a late one, with any token and on any machine, if it comes with a library
+and a kind of client id that the owner's tokens had in that zone.
+
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
@@ -128,7 +131,10 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     odd = odd.join(_nodes(by_token, odd, thresholds), ["address", "software"], "left").fillna(False, ["node"])
     of_job = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
     at_work = of_job | F.col("node")
-    return _with_machines(odd, uses).where(~(F.col("as_ever") & F.col("once") & at_work))
+    hour_before = (F.hour("first_seen") + DAY_H - 1) % DAY_H
+    is_late = F.array_contains("hours", hour_before) & (F.col("client_since") < F.col("first_seen"))
+    usual = F.col("once") & (is_late | (F.col("as_ever") & at_work))
+    return _with_machines(odd, uses).where(~usual)
 
 
 def _long_runs(odd: DataFrame, uses: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:

@@ -9,11 +9,14 @@ owner had one before, and the owner is known for `places_history`. The severity 
 It is quiet where returns are a habit: where `place_habit` owners return to the zone, they work on a laptop and with a
 notebook in a cluster at once.
 
+So is it if the zones are public networks, and one client alone comes from all of them, of one release and with a client
+id of its own: a site has lost its line, and a provider gives it other addresses.
+
 Only zones of the company count, which `place_principals` principals use. A traveller may have left a notebook running
 in the office; whether a place is strange to the owner is a question of *Used by a stranger*.
 
 Not seen: a thief with a token of a job on many machines, whose moves and roll-outs look the same; a thief in the zone
-of the owner; and one that waits until the owner's work is over.
+of the owner; one with the owner's own program over the Internet; and one that waits until the owner's work is over.
 """
 
 # The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
@@ -31,6 +34,8 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
     distinct,
+    is_given,
+    is_public,
     login_by_token,
     some,
     with_most,
@@ -39,9 +44,13 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+_KNOWN: Final = ("who", "zone", "known_since", "addresses_a_token")
+"""What is known of an address at which a token was used, and of its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,14 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         .where(F.col("principals") >= thresholds.place_principals)
     )
     overlapping = seen.work("overlapping", _overlapping(by_token, shared))
+    of_token = Window.partitionBy("token_id")
     places = (
         by_token.join(overlapping.select("who").distinct(), "who", "left_semi")
-        .groupBy("who", "token_id", "address", "zone")
+        .withColumn("kind", F.col("client"))
+        .withColumn("client", F.concat_ws(" ", "software", "software_version", "client"))
+        .withColumn("one_client", F.min("client").over(of_token) == F.max("client").over(of_token))
+        .withColumn("on_line", F.col("one_client") & _is_own_client() & is_public(F.col("wide")))
+        .groupBy("who", "token_id", "address", "zone", "on_line")
         .agg(F.min("first_seen").alias("first_seen"))
     )
     owners = places.groupBy("who").agg(
@@ -111,6 +125,11 @@ def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFra
     return returns.join(usual, "token_id", "left_anti")
 
 
+def _is_own_client() -> Column:
+    """Whether a client tells its release, and has a client id that its library did not give it."""
+    return (F.col("software_version") != UNKNOWN) & ~is_given(F.col("kind"))
+
+
 def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
     """Give the tokens that came to a zone of the company while they were in another one."""
     in_order = Window.partitionBy("token_id").orderBy("since", "until", "zone")
@@ -132,7 +151,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         "token_id", "time", F.coalesce("client_address", F.lit(UNKNOWN)).alias("address")
     )
     placed = logins.join(
-        F.broadcast(candidates.select("token_id", "address", "who", "zone", "known_since", "addresses_a_token")),
+        F.broadcast(candidates.select("token_id", "address", "on_line", *_KNOWN)),
         ["token_id", "address"],
     )
     changes = placed.withColumn("change", F.lag("zone").over(of_token) != F.col("zone")).withColumns(
@@ -142,7 +161,8 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         F.min("time").alias("begin"),
         F.max("time").alias("end"),
         F.count("*").alias("logins"),
-        *(F.first(name).alias(name) for name in ("zone", "who", "known_since", "addresses_a_token")),
+        *(F.first(name).alias(name) for name in _KNOWN),
+        F.bool_and("on_line").alias("on_line"),
         with_most("address", "time").alias("address"),
     )
     of_address = F.sum("logins").over(Window.partitionBy("token_id", "address"))
@@ -153,6 +173,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             "back_at": F.lead("begin").over(by_stay),
             "from_zone": F.lag("zone").over(by_stay),
             "to_zone": F.lead("zone").over(by_stay),
+            "on_lines": F.col("on_line") & F.lag("on_line").over(by_stay),
         }
     )
     is_return = (F.col("from_zone") == F.col("to_zone")) & (
@@ -171,7 +192,10 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.collect_set("from_zone").alias("from_zones"),
+            F.bool_and("on_lines").alias("on_lines"),
         )
+        .where(~F.col("on_lines"))
+        .drop("on_lines")
     )
 
 

@@ -9,8 +9,10 @@ clients need to hear of the end (`clock_skew`), and in one of these cases:
   was never there: clocks do not explain it.
 - *a place strange to the owner, where this token was used before*: the same, but the token was used there before its
   end, and nothing else of the owner: a thief goes on.
-- *a machine where the owner never was*: the zone is the owner's, but the machine is new, and the zone is a /24. In a
-  larger one, such as that of a cluster, machines come and go, and in IPv6 each start may bring a new address.
+- *a machine where the owner never was*: the zone is the owner's and a /24, and the machine is new there, where
+  `machines_return` of the owner's machines came again on another day. In a larger zone, such as that of a cluster,
+  machines come and go, a line's provider gives it other addresses, and in IPv6 each start may bring a new one. The
+  machines of the owner's last day have had no other day to come.
 - *it succeeded*: no node that sees ZooKeeper allows that. Only this case has the severity high, because in the others
   the token does not work any more.
 
@@ -19,10 +21,10 @@ which no principal ever logs in, of an owner that is known: *long after its end,
 has an old copy. A token that was to end at a later time, and that was renewed before then, is not revoked. An owner
 without a login before the end is not known, so its tokens are left out as well.
 
-Not seen: a thief in a zone of the owner, if the zone is large or if the owner was on the machine as well; a thief that
-used another token of the owner in the same place; one that notices the end of the token and stops trying; and one whose
-last try is within the clock skew, if the owner was there. Nor is a token that was ended where no event is written: at a
-broker.
+Not seen: a thief in a zone of the owner, if the zone is large, its machines change, or the owner was on the machine;
+one that used another token of the owner in the same place; one that notices the end of the token and stops trying; and
+one whose last try is within the clock skew, if the owner was there. Nor is a token that was ended where no event is
+written: at a broker.
 """
 
 # Only tokens with a late attempt are looked up in the events, and there are few of them.
@@ -72,6 +74,8 @@ class RevocationThresholds:
         timedelta(days=1), "Time after a token ended by its age in which a job may try it again"
     )
     """A job of the day before is over."""
+    machines_return: float = threshold(0.75, "Share of an owner's machines in a zone that come again on another day")
+    """Of fixed machines nearly all do."""
 
 
 def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> DataFrame:
@@ -87,7 +91,7 @@ def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> D
     late = _attempts(seen.events, tried).where(is_late | is_after)
     attempts = seen.work("late_attempts", seen.zones.of(_by_place(late)))
     used = seen.clients.select("zone", F.lit(True).alias("used")).distinct()
-    judged = _with_past(attempts, seen.usage).join(used, "zone", "left").withColumn("case", _case())
+    judged = _with_past(attempts, seen.usage).join(used, "zone", "left").withColumn("case", _case(thresholds))
     in_time = ~F.col("by_age") & (F.col("last_seen") <= F.col("revoked_at") + skew)
     return _findings(judged.where(F.col("case").isNotNull() & (~in_time | (F.col("case") == STRANGE))), thresholds)
 
@@ -128,23 +132,33 @@ def _with_past(attempts: DataFrame, usage: DataFrame) -> DataFrame:
     in_zone = used.groupBy("owner", "zone").agg(
         F.min(credential).alias("one_credential"), F.max(credential).alias("other_credential")
     )
-    rows = attempts.join(began, "token_id", "left").join(since, "owner", "left")
+    again = F.to_date(F.max("last_seen")) > F.to_date(F.min("first_seen"))
+    of_machines = used.groupBy("owner", "zone", "address").agg(
+        again.cast("int").alias("again"),
+        F.to_date(F.min("first_seen")).alias("came"),
+        F.max("last_seen").alias("until"),
+    )
+    before_last_day = F.col("came") < F.to_date(F.max("until").over(Window.partitionBy("owner")))
+    counted = of_machines.withColumn("counts", before_last_day).where("counts")
+    stay = counted.groupBy("owner", "zone").agg(F.avg("again").alias("stay"))
+    rows = attempts.join(began, "token_id", "left").join(since, "owner", "left").join(stay, ["owner", "zone"], "left")
     return rows.join(machines, ["owner", "address"], "left").join(in_zone, ["owner", "zone"], "left")
 
 
-def _case() -> Column:
+def _case(thresholds: RevocationThresholds) -> Column:
     """Say why an attempt is no honest one; null if its place explains it."""
     is_company = F.col("zone_kind") != ZoneKind.FOREIGN.value
     at_home = is_company & (_others_used() | F.coalesce(F.col("began_in") == F.col("zone"), F.lit(False)))
     used_here = F.coalesce("used_here", F.lit(False))
     is_known = F.col("owner_since") <= F.col("revoked_at")
     is_small = (F.col("zone") == F.col("subnet")) & F.col("zone").endswith("/24")
+    fixed = is_small & (F.col("stay") >= thresholds.machines_return)
     return (
         F.when(F.col("by_age"), F.when(is_known & F.col("used").isNull(), F.lit(OLD)))
         .when(F.col("successes") > 0, F.lit("it succeeded"))
         .when(is_known & ~at_home & used_here, F.lit("a place strange to the owner, where this token was used before"))
         .when(is_known & ~at_home, F.lit(STRANGE))
-        .when(is_known & is_small & ~used_here, F.lit("a machine where the owner never was"))
+        .when(is_known & fixed & ~used_here, F.lit("a machine where the owner never was"))
     )
 
 
