@@ -11,8 +11,13 @@ company's (`workdays.office_hours`), in a zone that it knows. It has just logged
 token are over within an hour (`_LOOKED_INTO`), the owner does not work by day itself, and the colleague is at no such
 use of another owner on that day: an engineer looks into a job.
 
+*In the job's place.* An engineer also looks into a job in its own pod or on its host. There a client of the job has
+used the same token within a day (`_JUST_THERE`), and no other owner's token is used unlike before on that day. No
+colleague is seen; the rest is as above.
+
 Limits: an engineer who steals the token of a job, logs in with it at work within an hour and keeps the connection, is
-left out; so is a thief on the engineer's machine, and one on the machine of a service that works by day.
+left out; so is a thief on the engineer's machine, one on the machine of a service that works by day, and one in the
+job's own pod who comes in the hours of the company and is gone within an hour.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
 
 _LOOKED_INTO: Final = timedelta(hours=1)
 """An engineer finds the mistake, or hands it on."""
+_JUST_THERE: Final = timedelta(days=1)
+"""A job that runs daily is there on each day."""
 
 
 def with_colleagues(uses: DataFrame, habits: Habits) -> DataFrame:
@@ -58,41 +65,74 @@ def with_colleagues(uses: DataFrame, habits: Habits) -> DataFrame:
 
 
 def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
-    """Leave out the uses of a job's token in which one person at work looks into the job for a short time.
+    """Leave out the uses of a job's token in which a person at work looks into the job for a short time.
 
     Args:
-        uses: has `who`, `zone`, `address`, `first_seen`, `last_seen`, and the column of `with_colleagues`.
+        uses: has `who`, `token_id`, `zone`, `address`, `software`, `client`, `first_seen`, `last_seen`, and the column
+            of `with_colleagues`.
         seen: what the company does.
     """
-    alone = uses.where(F.size("colleagues") == 1).select(
-        *("who", "zone", "address", "first_seen", "last_seen"),
-        F.get("colleagues", F.lit(0)).alias("engineer"),
-        F.to_date("first_seen").alias("date"),
-        F.hour("first_seen").alias("hour"),
+    of_use = Window.partitionBy("who", "address", "date")
+    is_short = F.max("last_seen").over(of_use) <= F.min("first_seen").over(of_use) + F.lit(_LOOKED_INTO)
+    rows = uses.withColumns({"date": F.to_date("first_seen"), "hour": F.hour("first_seen")})
+    by_day = (
+        rows.withColumn("engineer", F.when(F.size("colleagues") == 1, F.get("colleagues", F.lit(0))))
+        .withColumns(
+            {
+                "is_short": is_short,
+                "owners_there": _owners("address"),
+                "owners": _owners("engineer"),
+            }
+        )
+        .where("is_short")
+        .join(office_hours(seen.workdays), "hour")
+        .join(seen.workdays, "who", "left_anti")
+        .join(foreign_zones(seen.usage), "zone", "left_anti")
     )
-    there, of_engineer = Window.partitionBy("who", "address", "date"), Window.partitionBy("engineer", "date")
-    begun, over = F.min("first_seen").over(there), F.max("last_seen").over(there)
-    owners = F.size(F.collect_set("who").over(of_engineer))
-    short = alone.withColumns({"is_short": over <= begun + F.lit(_LOOKED_INTO), "owners": owners})
+    looked = seen.work("by_day", by_day)
+    engineers = _of_colleague(looked, seen).unionByName(_in_the_jobs_place(looked, seen))
+    return uses.join(engineers.distinct(), OWN_USE, "left_anti").select(uses.columns)
+
+
+def _owners(at: str) -> Column:
+    """Count the owners of whose tokens a use on the same day is at the same address, or by the same engineer."""
+    return F.size(F.collect_set("who").over(Window.partitionBy(at, "date")))
+
+
+def _of_colleague(uses: DataFrame, seen: Observed) -> DataFrame:
+    """Give the uses at whose address one colleague at work has just logged in."""
     logins = seen.deeds.where(ok(EventType.LOGIN) & F.col("token_id").isNull()).select(
         *("address", "date", F.col("principal").alias("engineer")),
         F.col("first_seen").alias("own_first"),
         (F.col("last_seen") + F.lit(AT_HAND)).alias("own_last"),
     )
     places = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("engineer"), "zone")
-    at_work = (
-        short.where(F.col("is_short") & (F.col("owners") == 1))
+    return (
+        uses.where(F.col("owners") == 1)
         .join(logins, ["engineer", "address", "date"])
         .where(F.col("first_seen").between(F.col("own_first"), F.col("own_last")))
         .join(places.agg(F.to_date(F.min("first_seen")).alias("there_since")), ["engineer", "zone"])
         .where(F.col("there_since") < F.col("date"))
         .join(seen.workdays.withColumnRenamed("who", "engineer"), "engineer")
         .where(is_in_day(F.col("first_seen")))
-        .join(office_hours(seen.workdays), "hour")
-        .join(seen.workdays, "who", "left_anti")
-        .join(foreign_zones(seen.usage), "zone", "left_anti")
+        .select(*OWN_USE)
     )
-    return uses.join(at_work.select(*OWN_USE).distinct(), OWN_USE, "left_anti").select(uses.columns)
+
+
+def _in_the_jobs_place(uses: DataFrame, seen: Observed) -> DataFrame:
+    """Give the uses at an address at which another client has just used the same token."""
+    job = seen.usage.join(uses.select("token_id", "address").distinct(), ["token_id", "address"], "left_semi").select(
+        *("token_id", "address", F.concat_ws(" ", "software", "client").alias("job_client")),
+        F.col("first_seen").alias("job_first"),
+        (F.col("last_seen") + F.lit(_JUST_THERE)).alias("job_until"),
+    )
+    just_there = (F.col("job_first") < F.col("first_seen")) & (F.col("job_until") > F.col("first_seen"))
+    return (
+        uses.where(F.col("owners_there") == 1)
+        .join(job, ["token_id", "address"])
+        .where(just_there & (F.col("job_client") != F.concat_ws(" ", "software", "client")))
+        .select(*OWN_USE)
+    )
 
 
 def colleagues() -> Column:

@@ -2,6 +2,7 @@
 
     days = workdays(usage, deeds)           # `who`, `day_begins`
     visits.join(days, "who").where(is_in_day(F.col("since")))
+    uses = with_at_work(uses, days)         # `at_work`
     hours = office_hours(days)              # `hour`
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, ok, with_most
+from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, is_public, ok, with_most
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
+from kafka_dt.pipeline.report.networks import ZoneKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,6 +76,21 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
 def is_in_day(instant: Column) -> Column:
     """Whether an instant is in the day of the owner of a row of `workdays`."""
     return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(DAY_H)) < _HOURS
+
+
+def with_at_work(uses: DataFrame, days: DataFrame) -> DataFrame:
+    """Add whether the owner of a use works by day, and is there in its day, in a private network (`at_work`).
+
+    A network that a file calls foreign is no such network.
+
+    Args:
+        uses: has `who`, `wide`, `zone_kind`, `first_seen` and `last_seen`.
+        days: as `workdays` makes it.
+    """
+    in_day = is_in_day(F.col("first_seen")) & is_in_day(F.col("last_seen"))
+    inside = ~is_public(F.col("wide")) & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
+    at_work = F.coalesce(in_day, F.lit(False)) & inside
+    return uses.join(days, "who", "left").withColumn("at_work", at_work).drop("day_begins")
 
 
 def office_hours(days: DataFrame) -> DataFrame:

@@ -13,7 +13,8 @@ that tries its own token, and a colleague at work who looks into a job for an ho
 later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
-others had just logged in at the address as themselves. The finding names these.
+others had just logged in at the address as themselves. The finding names these. It is medium if the owner is a person
+who works by day, and the library comes by day from a private network: people try what they hear of.
 
 An engineer who tries a token by hand at night, or for longer, looks like a thief.
 
@@ -38,6 +39,7 @@ from kafka_dt.pipeline.report.habits import without_habits, without_workshops
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.workdays import with_at_work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,7 +110,7 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
     odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
     tried = seen.work("tried", with_colleagues(odd, seen.habits))
-    return _findings(without_engineers(tried, seen))
+    return _findings(with_at_work(without_engineers(tried, seen), seen.workdays))
 
 
 def _without_variants(
@@ -135,13 +137,14 @@ def _findings(uses: DataFrame) -> DataFrame:
         F.count_distinct("token_id").alias("tokens"),
         colleagues(),
         F.max("usual_zone").alias("there"),
+        F.bool_and("at_work").alias("at_work"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("client"), 1, SHOWN).alias("clients"),
     )
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(~F.col("there") & F.col("colleagues").isNull()),
+        severity=high_if(~F.col("there") & ~F.col("at_work") & F.col("colleagues").isNull()),
         evidence=[
             ("unusual library", F.col("software")),
             ("logins with it", F.col("events")),

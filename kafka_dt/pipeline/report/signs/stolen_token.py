@@ -55,7 +55,8 @@ at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
-themselves. The finding names these: an engineer on call may have tried the token, or taken it.
+themselves. The finding names these: an engineer on call may have tried the token, or taken it. It is medium as well
+where an owner that works by day comes in its day from a private network.
 
 Not seen: an engineer who uses a stolen token at work for an hour; a thief in a zone of the victim with the victim's own
 program; one behind the same proxy, address translation or provider; one with a person's token and program by day on a
@@ -91,7 +92,14 @@ from kafka_dt.pipeline.report.habits import without_habits, without_lines_down, 
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.signs.sign import (
+    Sign,
+    advise,
+    end_all_of_owner,
+    end_token,
+    follow_address,
+    threshold,
+)
 from kafka_dt.pipeline.report.signs.token_histories import (
     ANOTHER_CLIENT,
     ELSEWHERE,
@@ -101,7 +109,7 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     unlike_histories,
 )
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day
+from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -151,7 +159,8 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     """Find tokens that another client seems to have as well; one finding a token."""
     judged = unlike_histories(seen, thresholds)
     strange = _strange_to_owner(seen, thresholds)
-    case, columns = F.col("case"), [*_PLACE, "who", "zone", "wide", "first_seen", "last_seen", "logins", "case"]
+    case = F.col("case")
+    columns = [*_PLACE, "who", "zone", "zone_kind", "wide", "first_seen", "last_seen", "logins", "case"]
     unlike = _unlike_siblings(seen, thresholds)
     first = F.when(case == ALONE, 0).when(case == ANEW, 2).when(case == UNLIKE, 3).otherwise(1)
     counted = [*columns, "requester", "counts"]
@@ -166,7 +175,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     tried = seen.work("tried", with_colleagues(alone, seen.habits))
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
-    return _findings(odd, _habits(seen.usage, tried))
+    return _findings(with_at_work(odd, seen.workdays), _habits(seen.usage, tried))
 
 
 def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
@@ -295,6 +304,7 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
             F.sum("logins").alias("events"),
             distinct("case").alias("cases"),
             colleagues(),
+            F.bool_and("at_work").alias("at_work"),
             some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
             some(distinct(F.when(shown, F.col("zone")))).alias("zones"),
             F.min("counts").alias("counts"),
@@ -306,7 +316,7 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="token_id",
-        severity=high_if(sure & F.col("colleagues").isNull()),
+        severity=high_if(sure & ~F.col("at_work") & F.col("colleagues").isNull()),
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
             ("unusual addresses", F.col("addresses")),
