@@ -1,22 +1,19 @@
-"""A token is used in two zones at once, by an owner that is in one place at a time.
+"""A token is used in two zones at once, by a person, who is in one place at a time.
 
-A person works with one notebook, and a small job runs on a machine or two. They move from one zone to another, but they
-do not go back and forth within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses
-each, on average, and at tokens whose uses in two zones overlap. A *return* is a login from another zone between two
+A person works with one notebook, and moves from one zone to another, but does not go back and forth within minutes. The
+rule looks at owners that work by day (`workdays`) and whose tokens were used from `few_addresses` addresses each, on
+average, and at tokens whose uses in two zones overlap. A *return* is a login from another zone between two
 logins from one zone that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the
 owner had one before, and the owner is known for `places_history`. The severity is high if there are `sure_returns`.
 
 It is quiet where returns are a habit: where `place_habit` owners return to the zone, they work on a laptop and with a
 notebook in a cluster at once.
 
-So is it if the zones are public networks, and one client alone comes from all of them, of one release and with a client
-id of its own: a site has lost its line, and a provider gives it other addresses.
-
 Only zones of the company count, which `place_principals` principals use. A traveller may have left a notebook running
 in the office; whether a place is strange to the owner is a question of *Used by a stranger*.
 
-Not seen: a thief with a token of a job on many machines, whose moves and roll-outs look the same; a thief in the zone
-of the owner; one with the owner's own program over the Internet; and one that waits until the owner's work is over.
+Not seen: a thief with a token of a job, whose moves, roll-outs and second lines look the same; a thief in the zone of
+the owner; and one that waits until the owner's work is over.
 """
 
 # The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
@@ -34,8 +31,6 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
     distinct,
-    is_given,
-    is_public,
     login_by_token,
     some,
     with_most,
@@ -44,13 +39,9 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
-
-
-_KNOWN: Final = ("who", "zone", "known_since", "addresses_a_token")
-"""What is known of an address at which a token was used, and of its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +77,17 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         .where(F.col("principals") >= thresholds.place_principals)
     )
     overlapping = seen.work("overlapping", _overlapping(by_token, shared))
-    of_token = Window.partitionBy("token_id")
     places = (
         by_token.join(overlapping.select("who").distinct(), "who", "left_semi")
-        .withColumn("kind", F.col("client"))
-        .withColumn("client", F.concat_ws(" ", "software", "software_version", "client"))
-        .withColumn("one_client", F.min("client").over(of_token) == F.max("client").over(of_token))
-        .withColumn("on_line", F.col("one_client") & _is_own_client() & is_public(F.col("wide")))
-        .groupBy("who", "token_id", "address", "zone", "on_line")
+        .groupBy("who", "token_id", "address", "zone")
         .agg(F.min("first_seen").alias("first_seen"))
     )
     owners = places.groupBy("who").agg(
         F.min("first_seen").alias("known_since"),
         (F.count("*") / F.count_distinct("token_id")).alias("addresses_a_token"),
     )
-    in_one_place = owners.where(F.col("addresses_a_token") <= thresholds.few_addresses)
+    few = owners.where(F.col("addresses_a_token") <= thresholds.few_addresses)
+    in_one_place = few.join(seen.workdays, "who", "left_semi")
     candidates = (
         places.join(overlapping, ["who", "token_id"], "left_semi")
         .join(shared, "zone", "left_semi")
@@ -125,11 +112,6 @@ def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFra
     return returns.join(usual, "token_id", "left_anti")
 
 
-def _is_own_client() -> Column:
-    """Whether a client tells its release, and has a client id that its library did not give it."""
-    return (F.col("software_version") != UNKNOWN) & ~is_given(F.col("kind"))
-
-
 def _overlapping(by_token: DataFrame, shared: DataFrame) -> DataFrame:
     """Give the tokens that came to a zone of the company while they were in another one."""
     in_order = Window.partitionBy("token_id").orderBy("since", "until", "zone")
@@ -151,7 +133,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         "token_id", "time", F.coalesce("client_address", F.lit(UNKNOWN)).alias("address")
     )
     placed = logins.join(
-        F.broadcast(candidates.select("token_id", "address", "on_line", *_KNOWN)),
+        F.broadcast(candidates.select("token_id", "address", "who", "zone", "known_since", "addresses_a_token")),
         ["token_id", "address"],
     )
     changes = placed.withColumn("change", F.lag("zone").over(of_token) != F.col("zone")).withColumns(
@@ -161,8 +143,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
         F.min("time").alias("begin"),
         F.max("time").alias("end"),
         F.count("*").alias("logins"),
-        *(F.first(name).alias(name) for name in _KNOWN),
-        F.bool_and("on_line").alias("on_line"),
+        *(F.first(name).alias(name) for name in ("zone", "who", "known_since", "addresses_a_token")),
         with_most("address", "time").alias("address"),
     )
     of_address = F.sum("logins").over(Window.partitionBy("token_id", "address"))
@@ -173,7 +154,6 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             "back_at": F.lead("begin").over(by_stay),
             "from_zone": F.lag("zone").over(by_stay),
             "to_zone": F.lead("zone").over(by_stay),
-            "on_lines": F.col("on_line") & F.lag("on_line").over(by_stay),
         }
     )
     is_return = (F.col("from_zone") == F.col("to_zone")) & (
@@ -192,10 +172,7 @@ def _returns(events: DataFrame, candidates: DataFrame, thresholds: PlacesThresho
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.collect_set("from_zone").alias("from_zones"),
-            F.bool_and("on_lines").alias("on_lines"),
         )
-        .where(~F.col("on_lines"))
-        .drop("on_lines")
     )
 
 
@@ -217,9 +194,9 @@ def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
 TWO_PLACES: Final = Sign(
     kind="two_places",
     title="Used in two places at once",
-    meaning="A token is used in two zones at once, and its owner was in one place at a time until then.",
-    finds="a token that is used in two zones within minutes, of an owner that is in one place at a time",
-    misses="a job on many machines",
+    meaning="A person's token is used in two zones at once, and the person was in one place at a time until then.",
+    finds="a token of a person that is used in two zones within minutes",
+    misses="the tokens of jobs, and of people who work at any hour",
     subject_type=SubjectType.TOKEN,
     thresholds=PlacesThresholds(),
     rule=two_places,
