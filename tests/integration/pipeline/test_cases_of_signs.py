@@ -162,6 +162,7 @@ def test_each_sign_has_stories_that_it_finds_and_three_that_look_like_them(path:
 def _is_about(finding: Finding, case: Case) -> bool:
     """Say whether a finding of a month is about this story; the cold ones share a month."""
     marks = (finding.subject, finding.owner, finding.address)
+    number = str(case.number)
     return not case.cold or any(
-        f".{case.number}." in mark or mark.endswith(f"-{case.number}") for mark in marks if mark
+        mark.split(".")[1:2] == [number] or mark.endswith(f"-{number}") for mark in marks if mark
     )
