@@ -233,6 +233,11 @@ def is_public(network: Column) -> Column:
     return is_network & ~network.rlike(_PRIVATE)
 
 
+def is_carriers(network: Column) -> Column:
+    """Whether a network is of the addresses that providers share among their customers (RFC 6598, 100.64.0.0/10)."""
+    return network.rlike(r"^100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
+
+
 def address_key(address: Column) -> Column:
     """Give an address as 32 hex digits, in the order of the addresses; null if it is none.
 

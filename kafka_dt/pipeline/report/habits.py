@@ -16,7 +16,7 @@ habit from the first one on.
 
 *A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
 with theirs, from as many other addresses and on as many days: a second line where the first one fails, or a provider
-from which people work.
+from which people work. Customers of a provider may share its addresses (RFC 6598).
 
 *Lines that are down.* An owner that does not work by day comes over the Internet for the first time, with its usual
 client, and for half a day (`_DOWN`) at most. `_LINE` others from the same network do so at that time, each from a
@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, nth
+from kafka_dt.pipeline.report.expressions import UNKNOWN, is_carriers, is_public, nth
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.peers import PEOPLE
@@ -274,7 +274,9 @@ def _on_shared_lines(uses: DataFrame, habits: Habits) -> DataFrame:
 
 
 def _is_line() -> Column:
-    return is_public(F.col("wide")) & (F.col("software") != UNKNOWN)
+    """Whether a use may come by a provider's line. Clusters have its shared addresses, too; their zones are larger."""
+    of_carrier = is_carriers(F.col("wide")) & F.col("zone").endswith("/24")
+    return (is_public(F.col("wide")) | of_carrier) & (F.col("software") != UNKNOWN)
 
 
 def _with_usual(uses: DataFrame, libraries: DataFrame) -> DataFrame:

@@ -14,8 +14,8 @@ Two cases:
 Some honest uses are at other hours: a job is run again, or for many days of the past. Then it runs as it always does,
 on several machines, or with a new token. So a use outside the hours is a sign only if all of this holds: the job works
 on `schedule_machines` machines as a rule; one machine alone uses the owner's tokens within `apart` of then; and the
-token was made more than `fresh` before. A use after a pause is a sign only on one machine. It is quiet if the pauses of
-`pause_owners` owners end within an hour: an outage is over.
+token was made more than `fresh` before. A use after a pause is a sign only on one machine. Both are quiet if so many
+owners as `pause_owners` come within an hour so, each on a machine of its own: an outage is over.
 
 A job that is late, and a person in the evening, use the newest token: the job has not begun to use one that the same
 requester made later. And they come with the library, the kind of client id and from the zone with which the owner's
@@ -103,16 +103,27 @@ class ScheduleThresholds:
     """A job that is late takes half as long again."""
     pause_hour_days: int = threshold(2, "Days before on which other tokens are used at the hour after a pause")
     """One may be an outage, or a theft."""
-    pause_owners: int = threshold(3, "Owners whose pauses end within an hour, with an outage")
+    pause_owners: int = threshold(3, "Owners that come at odd hours, or after a pause, within an hour of an outage")
     """Two jobs may be started again by one engineer."""
 
 
 def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     """Find machines that use tokens outside the hours of their jobs; one finding for each owner and machine."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
-    at_odd_hours = _at_odd_hours(by_token, seen, thresholds).withColumn("case", F.lit(OUTSIDE))
+    at_odd_hours = seen.work("odd_hours", _at_odd_hours(by_token, seen, thresholds).withColumn("case", F.lit(OUTSIDE)))
+    at_odd_hours = _without_outages(at_odd_hours, thresholds)
     after_pause = _after_pause(by_token, seen, thresholds).withColumn("case", F.lit(PAUSED))
     return _findings(at_odd_hours.unionByName(after_pause, allowMissingColumns=True))
+
+
+def _without_outages(odd: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Leave out hours, and those next to them, in which several owners come at odd hours, each on its own machine."""
+    hour = F.floor(F.unix_seconds("first_seen") / F.lit(_HOUR_S))
+    near = F.explode(F.array(*(hour + each for each in (-1, 0, 1)))).alias("hour")
+    owners = F.least(F.count_distinct("who"), F.count_distinct("address"))
+    hours = odd.select("who", "address", near).groupBy("hour").agg(owners.alias("owners"))
+    outages = hours.where(F.col("owners") >= thresholds.pause_owners).select("hour")
+    return odd.withColumn("hour", hour).join(outages, "hour", "left_anti").drop("hour")
 
 
 def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
