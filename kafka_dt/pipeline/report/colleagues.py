@@ -77,13 +77,7 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
     rows = uses.withColumns({"date": F.to_date("first_seen"), "hour": F.hour("first_seen")})
     by_day = (
         rows.withColumn("engineer", F.when(F.size("colleagues") == 1, F.get("colleagues", F.lit(0))))
-        .withColumns(
-            {
-                "is_short": is_short,
-                "owners_there": _owners("address"),
-                "owners": _owners("engineer"),
-            }
-        )
+        .withColumns({"is_short": is_short, "owners_there": _owners("address"), "owners": _owners("engineer")})
         .where("is_short")
         .join(office_hours(seen.workdays), "hour")
         .join(seen.workdays, "who", "left_anti")

@@ -53,8 +53,10 @@ _LONGEST_NAME: Final = 200
 """Characters of a client id or a name that count. Clients choose them, and the time that a regular expression takes for
 a long one grows with the square of its length."""
 _IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+_CARRIERS: Final = r"100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])"
+"""How addresses begin that providers share among their customers: 100.64.0.0/10 (RFC 6598)."""
 _PRIVATE: Final = (
-    r"^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2[0-9]|3[01])|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7]))\."
+    rf"^(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2[0-9]|3[01])|{_CARRIERS})\."
     r"|^(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|0):"
 )
 """Private, shared, local and own addresses: RFC 1918, 6598, 3927, 4193, 1122 and 4291."""
@@ -235,7 +237,7 @@ def is_public(network: Column) -> Column:
 
 def is_carriers(network: Column) -> Column:
     """Whether a network is of the addresses that providers share among their customers (RFC 6598, 100.64.0.0/10)."""
-    return network.rlike(r"^100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
+    return network.rlike(rf"^{_CARRIERS}\.")
 
 
 def address_key(address: Column) -> Column:
