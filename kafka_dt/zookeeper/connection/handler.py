@@ -157,6 +157,8 @@ class LoopHandler:
         def run() -> None:
             try:
                 function(*args, **kwargs)
+            except RuntimeError:
+                pass  # an answer to a later request came first: kazoo has logged it, and is started again
             finally:
                 self._inbox.post(self._on_end)
 

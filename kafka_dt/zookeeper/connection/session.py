@@ -51,6 +51,17 @@ _LOG = logging.getLogger(__name__)
 kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 kazoo_log.setLevel(logging.ERROR)
 
+
+def _in_a_line(record: logging.LogRecord) -> bool:
+    """Say without a traceback that ZooKeeper left a request out: no code of kazoo's or ours is to blame."""
+    if record.exc_info and isinstance(record.exc_info[1], RuntimeError):
+        record.msg = f"the ZooKeeper client ends: {record.exc_info[1]}"
+        record.exc_info = None
+    return True
+
+
+kazoo_log.addFilter(_in_a_line)
+
 RESTART_DELAY_S = 1.0
 REFUSAL_LOG_S = 60.0
 """How often a log says that ZooKeeper still refuses the login."""

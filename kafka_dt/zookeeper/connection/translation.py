@@ -55,6 +55,7 @@ CONNECTION_ERRORS = (
     kazoo_errors.ConnectionLoss,
     kazoo_errors.SessionExpiredError,  # and its subclass ConnectionClosedError
     kazoo_errors.SessionMovedError,
+    RuntimeError,  # kazoo got the answer to a later request first: a server that loses its leader may leave one out
 )
 """After these the outcome of a request is unknown."""
 # In a refused multi these stand for the operations that are not to blame.

@@ -31,7 +31,7 @@ SASL_REQUIRED: Final = _reply(_SASL, _REQUIRES_SASL)
 EXISTS: Final = _reply(1, 0) + bytes(68)
 """The answer to the question whether the chroot exists, a client's first request after its login."""
 UNFORESEEN: Final = _reply(7, 0)
-"""The answer to another request; kazoo's thread ends with an exception."""
+"""The answer to a later request than a client's first ones, as of a server without a leader: kazoo's thread ends."""
 CLOSED: Final = b""
 """The end of the connection in place of an answer, as older versions of ZooKeeper refuse a login."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -10,10 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_dt.zookeeper.connection import session as session_module
+from kafka_dt.zookeeper.connection.client import ZooKeeperClient
 from kafka_dt.zookeeper.connection.handler import Inbox, LoopHandler
 from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
 from kafka_dt.zookeeper.connection.settings import LoginScheme, ZooKeeperLogin, ZooKeeperSettings
-from tests.support.zookeeper.scripted_server import CLOSED, CONNECTED, DIGEST_REFUSED, UNFORESEEN, ScriptedServer
+from kafka_dt.zookeeper.errors import ZooKeeperConnectionLost
+from tests.support.zookeeper.scripted_server import (
+    CLOSED,
+    CONNECTED,
+    DIGEST_REFUSED,
+    EXISTS,
+    UNFORESEEN,
+    ScriptedServer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -50,6 +60,24 @@ async def test_a_client_that_ends_is_started_again_each_time(monkeypatch: pytest
     server = ScriptedServer(CONNECTED, answer)
     async with session_with(server):
         await eventually(lambda: server.connections > 4)
+
+
+async def test_after_an_answer_to_a_later_request_the_outcome_is_unknown_and_the_client_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(session_module, "RESTART_DELAY_S", 0.01)
+    server = ScriptedServer(CONNECTED, EXISTS, UNFORESEEN)
+    async with server.listening() as address:
+        client = ZooKeeperClient(ZooKeeperSettings(address))
+        await client.start()
+        with pytest.raises(ZooKeeperConnectionLost) as lost:
+            await client.delete("/token", version=3)
+        await eventually(lambda: server.connections > 1 and client.connected)
+        await client.close()
+    assert lost.value.sent
+    (told,) = (record for record in caplog.records if record.levelno >= logging.ERROR)
+    assert "the ZooKeeper client ends: ('xids do not match" in told.getMessage()
+    assert told.exc_info is None
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
