@@ -1,6 +1,6 @@
 """What many of a company do: why a use that looks strange is none.
 
-    habits = Habits.learned(usage, store.work)
+    habits = Habits.learned(usage, days, store.work)
     uses = without_habits(uses, habits)         # of hubs, of shared tools, of owners with an own login
     uses = without_workshops(uses, habits)
     uses = without_own_logins(uses, habits)
@@ -12,7 +12,8 @@ job in the cluster from a notebook, each of them on another day. `_ALWAYS` owner
 habit from the first one on.
 
 *A shared tool.* The tokens of `_BEFORE` principals were used by a client at one address, the first of them some days
-(`_TOOL_FOR`) ago: a web page for topics logs in with the tokens of the people who look at it.
+(`_TOOL_FOR`) ago, and the owner works by day: a web page for topics logs in with the tokens of the people who look at
+it.
 
 *A line of many.* An owner comes over the Internet with its library, from a large network from which `_LINE` others came
 with theirs, from as many other addresses and on as many days: a second line where the first one fails, or a provider
@@ -93,16 +94,19 @@ class Habits:
     """Uses over the Internet with a library that the owner had in another large network."""
     workshops: DataFrame
     """The large networks (`wide`) and days (`day`) of workshops."""
+    people: DataFrame
+    """The owners that work by day (`who`)."""
     own_logins: DataFrame
     """When principals logged in without a token at an address with a library, the first time (`own_came`) and the last
     (`own_until`), and since when they have that library (`own_since`)."""
 
     @classmethod
-    def learned(cls, usage: DataFrame, work: WriteAndRead) -> Habits:
+    def learned(cls, usage: DataFrame, days: DataFrame, work: WriteAndRead) -> Habits:
         """Learn them.
 
         Args:
             usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+            days: which of them work by day, as `workdays.workdays` makes it.
             work: writes what is computed.
         """
         by_token = usage.where(F.col("token_id").isNotNull())
@@ -113,6 +117,7 @@ class Habits:
             libraries=libraries,
             lines=work("lines", _lines(by_token, libraries)),
             workshops=work("workshops", _workshops(usage)),
+            people=days.select("who"),
             own_logins=work("own_logins", _own_logins(usage)),
         )
 
@@ -132,10 +137,12 @@ def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
         habits: those of the company.
     """
     is_of_hub = F.col("hub_always") | (F.col("hub_since") < F.col("first_seen"))
-    is_with_tool = (F.col("tool_shared_since") < F.col("first_seen")) & (F.col("tool_since") < F.col("first_seen"))
+    was_there = (F.col("tool_shared_since") < F.col("first_seen")) & (F.col("tool_since") < F.col("first_seen"))
+    is_with_tool = was_there & F.col("is_person")
     left = (
         uses.join(habits.hubs, _HUB, "left")
         .join(habits.tools, _TOOL, "left")
+        .join(habits.people.withColumn("is_person", F.lit(True)), "who", "left")
         .where(~F.coalesce(is_of_hub, F.lit(False)) & ~F.coalesce(is_with_tool, F.lit(False)))
         .join(_on_shared_lines(uses, habits), _LINE_USE, "left_anti")
         .join(_at_hand(uses, habits), OWN_USE, "left_anti")

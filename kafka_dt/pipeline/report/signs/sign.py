@@ -90,6 +90,7 @@ class Observed:
         """Compute the rest, which signs share; visits of operators are not in it."""
         usage = without_visits(usage, work)
         clients = work("clients", clients_by_zone(usage))
+        days = work("workdays", workdays(usage, deeds))
         return cls(
             events=events,
             usage=usage,
@@ -98,9 +99,9 @@ class Observed:
             network_arrivals=work("network_arrivals", peers(clients, "wide")),
             homes=work("homes", homes_of(usage)),
             deployments=work("deployments", deployments(usage, clients)),
-            habits=Habits.learned(usage, work),
+            habits=Habits.learned(usage, days, work),
             lives=lives,
-            workdays=work("workdays", workdays(usage, deeds)),
+            workdays=days,
             deeds=deeds,
             zones=zones,
             work=work,
