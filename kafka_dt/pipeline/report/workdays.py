@@ -4,6 +4,7 @@
     visits.join(days, "who").where(is_in_day(F.col("since")))
     uses = with_at_work(uses, days)         # `at_work`
     hours = office_hours(days)              # `hour`
+    rows = out_of_office(rows, "since", days)
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
 the uses of its tokens, or of its logins without one. If both have a day, that of the tokens counts, because people have
@@ -99,6 +100,13 @@ def office_hours(days: DataFrame) -> DataFrame:
     at_work = days.select(every).groupBy("hour").agg(F.count("*").alias("owners"))
     most = at_work.agg(F.max("owners").alias("most"))
     return at_work.crossJoin(F.broadcast(most)).where(F.col("owners") * 2 >= F.col("most")).select("hour")
+
+
+def out_of_office(rows: DataFrame, instant: str, days: DataFrame) -> DataFrame:
+    """Keep rows with an instant outside the hours of the company; none if it has no hours."""
+    hours = office_hours(days).agg(F.collect_set("hour").alias("office"))
+    is_out = (F.size("office") > 0) & ~F.array_contains("office", F.hour(instant))
+    return rows.crossJoin(F.broadcast(hours)).where(is_out).drop("office")
 
 
 def _hour_of_day(number: Column) -> Column:

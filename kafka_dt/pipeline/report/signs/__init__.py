@@ -28,6 +28,7 @@ from kafka_dt.pipeline.report.signs.others_program import OTHERS_PROGRAM
 from kafka_dt.pipeline.report.signs.rare_library import RARE_LIBRARY
 from kafka_dt.pipeline.report.signs.rare_zone import RARE_ZONE
 from kafka_dt.pipeline.report.signs.refused_changes import REFUSED_CHANGES
+from kafka_dt.pipeline.report.signs.requester_elsewhere import REQUESTER_ELSEWHERE
 from kafka_dt.pipeline.report.signs.sign import Observed, Sign, Signs, look_for
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
@@ -35,6 +36,7 @@ from kafka_dt.pipeline.report.signs.strange_administration import STRANGE_ADMINI
 from kafka_dt.pipeline.report.signs.strange_login import STRANGE_LOGIN
 from kafka_dt.pipeline.report.signs.two_places import TWO_PLACES
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
+from kafka_dt.pipeline.report.signs.use_after_password_change import USE_AFTER_PASSWORD_CHANGE
 from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCATION
 
 SIGNS: Final[Signs] = (
@@ -46,11 +48,13 @@ SIGNS: Final[Signs] = (
     OFF_HOURS_BURST,
     TWO_PLACES,
     USE_AFTER_REVOCATION,
+    USE_AFTER_PASSWORD_CHANGE,
     UNKNOWN_ID_BURST,
     GUESSED_HMAC,
     GUESSED_PASSWORD,
     FOREIGN_RENEWAL,
     NEW_REQUESTER,
+    REQUESTER_ELSEWHERE,
     HOARDED_TOKENS,
     NEW_DESCRIBER,
     NEW_MECHANISM,

@@ -15,6 +15,11 @@ An old password is a sign, too: `old_passwords` tries, on two days at least, of 
 has changed, which has not logged in without a token since, from zones in which it never was or tried before. Who has
 left tries at home whether the account still opens. The severity is medium.
 
+The right password after wrong ones is a sign: wrong ones in `wrong_then_right` minutes or more, within `_PATIENCE`
+before the principal's first login in a network of the Internet (/16, of IPv6 /48) in which no other one was for a
+day, outside the hours of the company (`workdays.office_hours`). By day these are partners, and people at home who
+mistype. A client may try one password several times within a minute.
+
 The severity is high if the principal logs in there in the end: one password was right. Otherwise nothing that was tried
 is right, and it is medium. Passwords of many principals are *Trying passwords of many principals*.
 
@@ -33,15 +38,28 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.expressions import as_text, of_type, ok, some
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    as_text,
+    first_and_last,
+    is_public,
+    of_type,
+    ok,
+    software,
+    some,
+)
 from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.guesses import guesses, of_tries, with_sums
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+from kafka_dt.pipeline.report.workdays import out_of_office
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+_PATIENCE: Final = timedelta(hours=12)
+"""An evening, or a night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,10 @@ class GuessedPasswordThresholds:
     """A person gives up, or asks for help, after a few."""
     password_history: timedelta = threshold(timedelta(days=1), "Time in which a principal shows where it logs in")
     """A program that runs every day has been there."""
+    wrong_then_right: int = threshold(
+        2, "Minutes with wrong passwords before the right one, at night, where no principal was"
+    )
+    """One is a slip."""
     old_passwords: int = threshold(4, "Tries of a password that was changed, of a principal that does not log in again")
     """Who forgot that it was changed asks for the new one."""
 
@@ -63,8 +85,12 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     wrong = tries.where(F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
     many, history = thresholds.wrong_passwords, thresholds.password_history
     guessed = seen.work("guessed", guesses(wrong, seen, of="owner", many=many, history=history))
-    old = _old_passwords(tries, seen, thresholds).join(guessed, "owner", "left_anti")
-    found = guessed.unionByName(old, allowMissingColumns=True)
+    sure = guessed.where(F.col("succeeded_at").isNotNull()).select("owner")
+    right = seen.work("right", _right_at_last(seen, thresholds).join(sure, "owner", "left_anti"))
+    others = guessed.join(right.select("owner"), "owner", "left_anti")
+    found = seen.work("found", others.unionByName(right, allowMissingColumns=True))
+    old = _old_passwords(tries, seen, thresholds).join(found, "owner", "left_anti")
+    found = found.unionByName(old, allowMissingColumns=True)
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",
@@ -83,6 +109,31 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     )
 
 
+def _right_at_last(seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
+    """Find principals that come from the Internet at night after wrong passwords; columns as of `_old_passwords`."""
+    since = F.col("since")
+    begin = seen.clients.agg((F.min("first_seen") + F.lit(thresholds.password_history)).alias("settled"))
+    alone = is_public(F.col("wide")) & (F.col("others_before") == 0) & ~F.col("by_token")
+    came = seen.network_arrivals.where(alone).crossJoin(F.broadcast(begin)).where(since > F.col("settled"))
+    came = came.select(F.col("who").alias("owner"), "wide", "since")
+    came = seen.work("came", out_of_office(came, "since", seen.workdays))
+    is_wrong = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.WRONG_CREDENTIALS.value)
+    wrong = seen.events.where(is_wrong & F.col("token_id").isNull()).select(
+        *("date", "time", F.col("principal").alias("owner")),
+        F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+        software(F.col("client_software")).alias("software"),
+    )
+    minutes = (
+        wrong.join(F.broadcast(came.select("owner").distinct()), "owner")
+        .groupBy("owner", "date", "address", "software", F.date_trunc("minute", "time").alias("minute"))
+        .agg(*first_and_last("time", "time"), F.lit(1).alias("deeds"))
+    )
+    near = seen.zones.of(seen.work("minutes", minutes)).join(came, ["owner", "wide"])
+    before = near.where(F.col("last_seen").between(since - F.lit(_PATIENCE), since))
+    found = with_sums(before, "owner").groupBy("owner").agg(*of_tries(), F.min("since").alias("succeeded_at"))
+    return found.where(F.col("events") >= thresholds.wrong_then_right)
+
+
 def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
     """Find principals that try the password that they had; the columns are some of those of `guesses`, `changed_at`."""
     user = F.concat(F.lit("User:"), F.col("user")).alias("owner")
@@ -91,7 +142,7 @@ def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPassword
     changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED)).select(
         user, F.col("first_seen").alias("changed"), "principal"
     )
-    by_others = changed.where(F.col("principal") != F.col("owner")).join(until, "owner")
+    by_others = changed.where(~F.col("principal").eqNullSafe(F.col("owner"))).join(until, "owner")
     gone = (
         by_others.where(F.col("own_until") < F.col("changed"))
         .groupBy("owner")

@@ -14,9 +14,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import DAY_H, as_text, hours_at_work, is_given, of_first, ok
+from kafka_dt.pipeline.report.expressions import (
+    DAY_H,
+    UNKNOWN,
+    as_text,
+    hours_at_work,
+    is_given,
+    is_public,
+    of_first,
+    ok,
+)
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.strangers import CLIENT
+from kafka_dt.pipeline.report.workdays import out_of_office
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +38,9 @@ if TYPE_CHECKING:
 
 AWAY: Final = "away from its networks"
 BACK_DOOR: Final = "new, with rights on all topics, and alone"
+AMONG_PEOPLE: Final = "a program among people"
 BRANCH: Final = "in the only place of another"
+BY_NIGHT: Final = "made at night by another administrator than usual"
 AWAKE: Final = "after a long silence, elsewhere"
 ONCE: Final = "new, and soon gone"
 _ALL_RIGHTS: Final = (
@@ -41,7 +53,7 @@ may write with idempotence."""
 
 def login_cases(seen: Observed, thresholds: StrangeLoginThresholds) -> Iterator[DataFrame]:
     """Give the clients of each case; a client may be of several, and the first one counts."""
-    for case in (_away, _in_branches, _back_doors, _awake, _once):
+    for case in (_away, _among_people, _in_branches, _back_doors, _made_by_night, _awake, _once):
         yield case(seen, thresholds)
 
 
@@ -51,6 +63,14 @@ def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
     logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
     before = logins.join(principals, "who").where(F.col("last_seen") < F.col("since"))
     return before.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
+
+
+def _logins_before(seen: Observed, came: DataFrame) -> DataFrame:
+    """Count the logins of some principals without a token before they came to a network, and the hours of the day."""
+    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
+    before = logins.join(came.select("who", "wide", "since"), "who").where(F.col("last_seen") < F.col("since"))
+    counts = (F.size(hours_at_work()).alias("hours"), F.sum("deeds").alias("logins_before"))
+    return before.groupBy("who", "wide").agg(*counts)
 
 
 def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -70,6 +90,34 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
         "origin",
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AWAY)
+
+
+def _among_people(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of programs that come to a large network of people, such as an office or its VPN."""
+    logins = seen.clients.where(~F.col("by_token")).groupBy("who", "wide")
+    own = logins.agg(F.min("first_seen").alias("since"), F.max("last_seen").alias("until"))
+    rows = own.join(seen.workdays.select("who", F.lit(True).alias("person")), "who", "left").fillna(False, ["person"])
+    networks = rows.groupBy("wide").agg(
+        F.count("*").alias("principals"), F.count(F.when(F.col("person"), 1)).alias("people")
+    )
+    earlier = Window.partitionBy("who").orderBy("since", "wide").rowsBetween(Window.unboundedPreceding, -1)
+    share = F.col("people") / F.col("principals")
+    came = (
+        rows.where(~F.col("person"))
+        .join(networks, "wide")
+        .withColumns({"most_before": F.max(share).over(earlier), "elsewhere_until": F.max("until").over(earlier)})
+        .withColumn("began", F.min("since").over(Window.partitionBy("who")))
+        .where((F.col("people") >= thresholds.login_people) & (share >= thresholds.login_of_people))
+        .where((F.col("most_before") < 1 - thresholds.login_of_people) & _goes_on(thresholds))
+        .where(F.col("since") >= F.col("began") + F.lit(thresholds.login_known_for))
+        .select("who", "wide", "since", "people", "principals")
+    )
+    moved = seen.network_arrivals.where(F.col("others_moved") >= thresholds.login_moves - 1).select("who", "wide")
+    came = seen.work("among_people", came.join(moved, ["who", "wide"], "left_anti"))
+    is_program = (F.col("hours") == DAY_H) | (F.col("logins_before") >= thresholds.login_often)
+    came = came.join(_logins_before(seen, came), ["who", "wide"]).where(is_program)
+    counts = F.format_string("%d of %d principals that log in in %s work by day", "people", "principals", "wide")
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AMONG_PEOPLE)
 
 
 def _in_branches(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -105,6 +153,26 @@ def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame
         as_text(F.col("granted_at")),
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BACK_DOOR)
+
+
+def _made_by_night(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
+    """Give the clients of new users that come over the Internet, and that another administrator than usual has made."""
+    changes = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED))
+    user, maker = F.concat(F.lit("User:"), F.col("user")).alias("who"), F.coalesce("principal", F.lit(UNKNOWN))
+    made = changes.groupBy(user).agg(
+        F.min("first_seen").alias("made_at"), F.min_by(maker, F.struct("first_seen", maker)).alias("maker")
+    )
+    arrivals = seen.network_arrivals.where(F.col("owner_before") == 0).select("who", "wide", "since")
+    new = made.join(arrivals, "who", "left").where(F.col("since").isNull() | (F.col("made_at") < F.col("since")))
+    new = new.withColumn("by_maker", F.count("*").over(Window.partitionBy("maker")))
+    every = new.agg(F.count("*").alias("made"))
+    is_rare = F.col("by_maker") <= F.col("made") * thresholds.login_rare_maker
+    came = new.crossJoin(F.broadcast(every)).where(is_rare & is_public(F.col("wide")))
+    came = out_of_office(came, "made_at", seen.workdays)
+    counts = F.format_string(
+        "%s made %d of the %d new users, this one at %s", "maker", "by_maker", "made", as_text(F.col("made_at"))
+    )
+    return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", BY_NIGHT)
 
 
 def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:

@@ -1,7 +1,7 @@
 """A principal logs in without a token where it never was, and the company does not explain it: its password is stolen.
 
 The rule looks at principals that have logged in with a password, keytab or certificate for `login_known_for`, and at
-the first day (`login_first_day`) of each in a new place. Two of the cases are about principals that are new:
+the first day (`login_first_day`) of each in a new place. Some of the cases are about principals that are new:
 
 - *alone in a network, with another client* and *another program in another place*: as for tokens, in *Used by a
   stranger*.
@@ -9,11 +9,18 @@ the first day (`login_first_day`) of each in a new place. Two of the cases are a
   another one in which no other principal was, while its work goes on. One that works at every hour of the day may have
   been in `login_networks` before. The usual client is no excuse: who has the password may know the program, too. Who
   works by day travels.
+- *a program among people*: the principal does not work by day, and comes to a large network in which `login_people`
+  principals log in that do, and `login_of_people` of all: an office, or its VPN. The networks in which it
+  was before have fewer of them, its work goes on there, and it had logged in at every hour of the day, or `login_often`
+  times.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with rights on all topics, and alone*: an ACL allows the principal all topics, if it is not to describe them, or
   the cluster, and its first login comes within `login_granted` from a large network in which no other principal ever
   is. A thief with an administrator's password makes such users.
+- *made at night by another administrator than usual*: a new user comes over the Internet. Its credentials were made
+  outside the hours of the company (`workdays.office_hours`), by a principal that made `login_rare_maker` of the new
+  users at most.
 - *after a long silence, elsewhere*: the principal was silent for `login_silent`, and comes to a zone where it never was
   to make its first token. Who comes back from a long holiday works as before.
 - *new, and soon gone*: the principal logs in for the first time when the table is older than `login_new_after`,
@@ -86,12 +93,20 @@ class StrangeLoginThresholds:
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
     """People who work elsewhere do so within a week."""
+    login_people: int = threshold(5, "People that log in in a network of people")
+    """Fewer may be the operators of a cluster."""
+    login_of_people: float = threshold(0.6, "Share of people among the principals of a network of people")
+    """Networks of programs have fewer people than the rest of this."""
+    login_often: int = threshold(50, "Logins of a program before it comes to people")
+    """A person that works at any hour has fewer in a month."""
     login_networks: int = threshold(3, "Networks of a program that stays where it is, at most")
     """Two regions, and a network for tests."""
     login_granted: timedelta = threshold(
         timedelta(days=1), "Time from rights on all topics to the first login of a new user"
     )
     """Who makes a user for a program starts it then."""
+    login_rare_maker: float = threshold(0.2, "Share of the new users that an administrator makes who usually does not")
+    """A system of identities, or one team, makes nearly all."""
     login_silent: timedelta = threshold(timedelta(days=21), "Silence after which an account has been forgotten")
     """Longer than most holidays."""
     login_new_after: timedelta = threshold(

@@ -1,19 +1,29 @@
-"""A token is used in two zones at once, by a person, who is in one place at a time.
+"""A token is used in two places at once, by a person, who is in one place at a time.
 
-A person works with one notebook, and moves from one zone to another, but does not go back and forth within minutes. The
-rule looks at owners that work by day (`workdays`) and whose tokens were used from `few_addresses` addresses each, on
-average, and at tokens whose uses in two zones overlap. A *return* is a login from another zone between two
-logins from one zone that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the
-owner had one before, and the owner is known for `places_history`. The severity is high if there are `sure_returns`.
+Two cases, both about owners that work by day (`workdays`):
+
+- *to and fro*: the token is used in two zones of the company, again and again within minutes.
+- *alone in a network of the Internet*: the token is used for less than a day where no other principal ever is, and the
+  owner does not log in there without a token. Between two of its uses there, two hours apart or less, the owner logs in
+  from another network. The owner is seen on `places_days` days, and is known for `places_history` when it comes.
+
+*To and fro.* A person works with one notebook, and moves from one zone to another, but does not go back and forth
+within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses each, on average, and
+at tokens whose uses in two zones overlap. A *return* is a login from another zone between two logins from one zone
+that are no more than `at_once` apart. `returns` of them in a token are a sign if no token of the owner had one
+before, and the owner is known for `places_history`. The severity is high if there are `sure_returns`.
 
 It is quiet where returns are a habit: where `place_habit` owners return to the zone, they work on a laptop and with a
 notebook in a cluster at once.
 
-Only zones of the company count, which `place_principals` principals use. A traveller may have left a notebook running
-in the office; whether a place is strange to the owner is a question of *Used by a stranger*.
+Only zones of the company count for this case, which `place_principals` principals use.
+
+The severity of *alone in a network of the Internet* is high, but medium by day: a traveller may have left a notebook
+running in the office. It is told a day after the last use there.
 
 Not seen: a thief with a token of a job, whose moves, roll-outs and second lines look the same; a thief in the zone of
-the owner; and one that waits until the owner's work is over.
+the owner; one that waits until the owner's work is over; and one over the Internet that goes on for days, or that has
+the tokens of several owners on one line.
 """
 
 # The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
@@ -31,12 +41,15 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
     distinct,
+    first_and_last,
     login_by_token,
     some,
     with_most,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.lone_visits import lone_visits
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +79,8 @@ class PlacesThresholds:
     """They have a notebook in a cluster and a laptop."""
     places_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows in how many places it is")
     """A weekend is two days long."""
+    places_days: int = threshold(10, "Days on which an owner is seen that shows its places")
+    """Two weeks of work."""
 
 
 def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
@@ -101,7 +116,12 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
         & (F.col("returns") >= thresholds.returns)
         & (F.col("known_since") + F.lit(thresholds.places_history) < F.col("first_seen"))
     )
-    return _findings(new, thresholds)
+    lone = seen.work("alone", lone_visits(seen, thresholds.places_history, thresholds.places_days))
+    is_sure = F.col("returns") >= thresholds.sure_returns
+    tokens = lone.select("token_id", F.lit(True).alias("alone")).distinct()
+    new = new.join(tokens, "token_id", "left").where(F.col("alone").isNull() | is_sure)
+    lone = lone.join(new.select("token_id"), "token_id", "left_anti")
+    return _findings(new, thresholds).unionByName(_of_lone(lone, seen))
 
 
 def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
@@ -182,6 +202,7 @@ def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
         subject="token_id",
         severity=high_if(F.col("returns") >= thresholds.sure_returns),
         evidence=[
+            ("what is unusual", F.lit("to and fro")),
             ("zones at once", some(F.col("zones"))),
             ("returns", F.col("returns")),
             ("addresses", some(F.col("addresses"))),
@@ -191,11 +212,41 @@ def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
     )
 
 
+def _of_lone(uses: DataFrame, seen: Observed) -> DataFrame:
+    is_one_day = F.to_date("first_seen") == F.to_date("last_seen")
+    by_day = is_in_day(F.col("first_seen")) & is_in_day(F.col("last_seen")) & is_one_day
+    tokens = (
+        uses.join(seen.workdays, "who")
+        .groupBy("token_id", F.col("who").alias("owner"), "known_since")
+        .agg(
+            *first_and_last(),
+            F.sum("logins").alias("events"),
+            with_most("address", "logins").alias("address"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            F.slice(distinct("wide"), 1, SHOWN).alias("networks"),
+            F.bool_and(by_day).alias("by_day"),
+        )
+    )
+    return finding_rows(
+        tokens,
+        subject="token_id",
+        severity=high_if(~F.col("by_day")),
+        evidence=[
+            ("what is unusual", F.lit("alone in a network of the Internet")),
+            ("networks", some(F.col("networks"))),
+            ("addresses", some(F.col("addresses"))),
+            ("with libraries", some(F.col("clients"))),
+            ("the owner is known since", as_text(F.col("known_since"))),
+        ],
+    )
+
+
 TWO_PLACES: Final = Sign(
     kind="two_places",
     title="Used in two places at once",
-    meaning="A person's token is used in two zones at once, and the person was in one place at a time until then.",
-    finds="a token of a person that is used in two zones within minutes",
+    meaning="A person's token is used in two places at once, as the person did not do before.",
+    finds="a token of a person that is used in two places within minutes or two hours",
     misses="the tokens of jobs, and of people who work at any hour",
     subject_type=SubjectType.TOKEN,
     thresholds=PlacesThresholds(),

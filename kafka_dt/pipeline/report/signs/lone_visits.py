@@ -1,0 +1,88 @@
+"""Tokens of people are used over the Internet, where no other principal ever is, while their owner is elsewhere.
+
+    visits = lone_visits(seen, known_for, known_days)
+
+A person who travels logs in there without a token, to get one, or stays for longer than a day (`_BRIEF`), and is not in
+another network between two logins there that are `_AT_ONCE` apart or less. A thief has the token alone.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, ok
+from kafka_dt.pipeline.report.lives import days_of
+from kafka_dt.pipeline.report.networks import ZoneKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_BRIEF: Final = timedelta(days=1)
+"""Who is on a trip stays for a night."""
+_AT_ONCE: Final = timedelta(hours=2)
+"""Less than the way to another place and back."""
+
+
+def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFrame:
+    """Give the uses of such tokens, whose owners work by day, by the large network (/16, of IPv6 /48) of the use.
+
+    Args:
+        seen: what the report has computed.
+        known_for: how long an owner has to be known before.
+        known_days: on how many days it has to be seen.
+
+    Returns:
+        Those rows of `usage`, with since when the owner is known (`known_since`).
+    """
+    is_ours = ~F.col("zone_kind").isin(ZoneKind.LEARNED.value, ZoneKind.FOREIGN.value)
+    networks = (
+        seen.usage.where(is_public(F.col("wide")))
+        .groupBy("wide")
+        .agg(
+            F.count_distinct("who").alias("principals"),
+            F.min("who").alias("who"),
+            F.min("first_seen").alias("came"),
+            F.max("last_seen").alias("left"),
+            F.bool_or(F.col("token_id").isNull() | is_ours).alias("explained"),
+        )
+    )
+    is_brief = F.col("left") <= F.col("came") + F.lit(_BRIEF)
+    visits = networks.where((F.col("principals") == 1) & is_brief & ~F.col("explained")).join(seen.workdays, "who")
+    visits = seen.work("visits", visits.select("who", "wide", "came", "left"))
+    of_people = seen.usage.join(visits.select("who").distinct(), "who", "left_semi")
+    known = of_people.groupBy("who").agg(F.min("first_seen").alias("known_since"), F.max("last_seen").alias("until"))
+    spans = of_people.select("who", F.explode(days_of()).alias("day")).groupBy("who")
+    known = known.join(spans.agg(F.count_distinct("day").alias("days")), "who").where(F.col("days") >= known_days)
+    late = (
+        visits.join(known, "who")
+        .where(F.col("came") >= F.col("known_since") + F.lit(known_for))
+        .where(F.col("until") > F.col("left") + F.lit(_BRIEF))
+    )
+    at_once = _at_once(seen, seen.work("late_visits", late))
+    return seen.usage.join(at_once, ["who", "wide"])
+
+
+def _at_once(seen: Observed, visits: DataFrame) -> DataFrame:
+    """Give the visits between two logins of which the owner logs in elsewhere: `who`, `wide`, `known_since`."""
+    logins = seen.events.where(ok(EventType.LOGIN)).select(
+        F.coalesce("owner", "principal").alias("who"),
+        F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+        "time",
+    )
+    of_visits = F.broadcast(visits.withColumnRenamed("wide", "lone"))
+    meanwhile = logins.join(of_visits, "who").where(F.col("time").between(F.col("came"), F.col("left")))
+    placed = seen.zones.of(seen.work("meanwhile", meanwhile))
+    there = F.when(F.col("wide") == F.col("lone"), F.col("time"))
+    in_order = Window.partitionBy("who", "lone").orderBy("time")
+    before = F.last(there, ignorenulls=True).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
+    after = F.first(there, ignorenulls=True).over(in_order.rowsBetween(0, Window.unboundedFollowing))
+    elsewhere = placed.withColumns({"before": before, "after": after}).where(F.col("wide") != F.col("lone"))
+    soon = elsewhere.where(F.col("after") <= F.col("before") + F.lit(_AT_ONCE))
+    return soon.select("who", F.col("lone").alias("wide"), "known_since").distinct()

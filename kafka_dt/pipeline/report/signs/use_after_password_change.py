@@ -1,0 +1,137 @@
+"""A token is used in a new place after another principal has changed its owner's password, and the owner is silent.
+
+Who leaves a company loses the password on the last day. The tokens stay until they end, and the audit has no event for
+a person who leaves, so the rule looks for this:
+
+- Another principal, or a command, has changed or deleted the owner's SCRAM credentials. The owner had logged in without
+  a token before, and does not do so for `back_within` after it, nor before the use.
+- A token that was made before the change is used in a zone and in a large network (/16, of IPv6 /48) to which the owner
+  came for the first time, more than `change_known` after the change.
+
+The last change before the owner came there counts. The severity is high: who has left should have no token that works.
+
+A place is not strange if `change_moves` owners came to it on the same day from the same place. A principal that changes
+the credentials of `mass_change` users on a day rotates passwords, and none of these has left.
+
+Not seen: an owner that goes on in its networks, one without SCRAM credentials, and changes made past the nodes, which
+have no event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_COMMAND: Final = "a command"
+"""The event of a change that an operator makes without a node names no principal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordChangeThresholds:
+    """When an owner has lost its password for good."""
+
+    back_within: timedelta = threshold(timedelta(days=7), "Time within which an owner logs in with a new password")
+    """Whose password was reset needs it soon, and comes back from a week of holidays."""
+    change_moves: int = threshold(3, "Owners that came to a place on the same day move together")
+    """A cluster that moves or fails over takes several along."""
+    mass_change: int = threshold(10, "Users whose password one principal changes on a day")
+    """Few leave on one day."""
+    change_known: timedelta = threshold(timedelta(hours=1), "Time from the change to a use in a new place")
+    """Who resets the password of a person on a trip does so while the person is on the telephone."""
+
+
+def uses_after_password_change(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
+    """Find such tokens; one finding a token."""
+    changes = seen.work("changes", _changes(seen, thresholds))
+    known = F.col("since") > F.col("changed_at") + F.lit(thresholds.change_known)
+    alone = seen.network_arrivals.where(F.col("others_moved") < thresholds.change_moves - 1)
+    later = alone.select("who", "wide", "since").join(changes, "who").where(known)
+    last = later.groupBy("who", "wide", "since").agg(F.max(F.struct("changed_at", "by")).alias("change"))
+    last = last.select("who", "wide", F.col("since").alias("came"), "change.changed_at", "change.by")
+    silent = seen.work("silent", last.join(_returns(last, seen, thresholds), ["who", "wide"], "left_anti"))
+    zones = seen.arrivals.select("who", "zone", F.col("since").alias("zone_since"))
+    made = seen.lives.select("token_id", "created_at")
+    uses = seen.usage.join(silent, ["who", "wide"]).join(zones, ["who", "zone"]).join(made, "token_id")
+    is_old = (F.col("created_at") < F.col("changed_at")) & (F.col("zone_since") > F.col("changed_at"))
+    return _findings(uses.where(is_old))
+
+
+def _changes(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
+    """Give the changes by others (`who`, `changed_at`, `by`), without those of a principal that rotates passwords."""
+    user, by = F.concat(F.lit("User:"), F.col("user")), F.coalesce("principal", F.lit(_COMMAND))
+    changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED) & ~F.col("principal").eqNullSafe(user))
+    of_day = F.size(F.collect_set("user").over(Window.partitionBy("principal", "date")))
+    few = changed.withColumn("users", of_day).where(F.col("users") < thresholds.mass_change)
+    return few.select(user.alias("who"), F.col("last_seen").alias("changed_at"), by.alias("by"))
+
+
+def _returns(last: DataFrame, seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
+    """Give the owners and networks (`who`, `wide`) of owners that came back, or that never logged in before."""
+    own = seen.deeds.where(ok(EventType.LOGIN)).groupBy(F.col("principal").alias("who"), "date")
+    days = own.agg(F.min("first_seen").alias("own_first"), F.max("last_seen").alias("own_last"))
+    until = F.greatest(F.col("changed_at") + F.lit(thresholds.back_within), F.col("came"))
+    is_back = (F.col("own_last") > F.col("changed_at")) & (F.col("own_first") < until)
+    rows = last.join(days, "who", "left").groupBy("who", "wide", "changed_at")
+    told = rows.agg(F.bool_or(is_back).alias("is_back"), F.min("own_first").alias("own_since"))
+    never = F.col("own_since").isNull() | (F.col("own_since") >= F.col("changed_at"))
+    return told.where(F.col("is_back") | never).select("who", "wide")
+
+
+def _findings(uses: DataFrame) -> DataFrame:
+    tokens = uses.groupBy("token_id", F.col("who").alias("owner")).agg(
+        *first_and_last(),
+        F.max("changed_at").alias("changed_at"),
+        F.slice(distinct("by"), 1, SHOWN).alias("by"),
+        F.sum("logins").alias("events"),
+        with_most("address", "logins").alias("address"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        F.min("created_at").alias("made"),
+    )
+    return finding_rows(
+        tokens,
+        subject="token_id",
+        severity=F.lit(Severity.HIGH.value),
+        evidence=[
+            ("password changed", as_text(F.col("changed_at"))),
+            ("changed by", some(F.col("by"))),
+            ("the token was made", as_text(F.col("made"))),
+            ("used since from addresses", some(F.col("addresses"))),
+            ("in zones", some(F.col("zones"))),
+            ("with libraries", some(F.col("clients"))),
+        ],
+    )
+
+
+USE_AFTER_PASSWORD_CHANGE: Final = Sign(
+    kind="use_after_password_change",
+    title="Used after its owner's password was changed",
+    meaning="The token is used in a new place after its owner's password was changed, and the owner does not log in.",
+    finds="a token that is used in a new place after its owner has lost the password, as people do who leave",
+    misses="an owner that goes on in its networks, and one without SCRAM credentials",
+    subject_type=SubjectType.TOKEN,
+    thresholds=PasswordChangeThresholds(),
+    rule=uses_after_password_change,
+    about_use=True,
+    steps=(
+        advise("Ask who changed the password whether the owner has left. If so:"),
+        end_token,
+        end_all_of_owner,
+        follow_address,
+    ),
+)
