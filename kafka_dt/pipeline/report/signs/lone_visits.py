@@ -2,8 +2,9 @@
 
     visits = lone_visits(seen, known_for, known_days)
 
-A person who travels logs in there without a token, to get one, or stays for longer than a day (`_BRIEF`), and is not in
-another network between two logins there that are `_AT_ONCE` apart or less. A thief has the token alone.
+A person who travels logs in there without a token, to get one, or stays for longer than a day (`_BRIEF`), and is not
+in another network between two logins there that are `_AT_ONCE` apart or less. By day, a notebook in the office may go
+on. A thief has the token alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, ok
 from kafka_dt.pipeline.report.lives import days_of
 from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +33,7 @@ _AT_ONCE: Final = timedelta(hours=2)
 
 
 def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFrame:
-    """Give the uses of such tokens, whose owners work by day, by the large network (/16, of IPv6 /48) of the use.
+    """Give the uses of such tokens in large networks (/16, of IPv6 /48), outside the day of owners that work by day.
 
     Args:
         seen: what the report has computed.
@@ -55,7 +57,9 @@ def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFr
     )
     is_brief = F.col("left") <= F.col("came") + F.lit(_BRIEF)
     visits = networks.where((F.col("principals") == 1) & is_brief & ~F.col("explained")).join(seen.workdays, "who")
-    visits = seen.work("visits", visits.select("who", "wide", "came", "left"))
+    is_one_day = F.to_date("came") == F.to_date("left")
+    by_day = is_in_day(F.col("came")) & is_in_day(F.col("left")) & is_one_day
+    visits = seen.work("visits", visits.where(~by_day).select("who", "wide", "came", "left"))
     of_people = seen.usage.join(visits.select("who").distinct(), "who", "left_semi")
     known = of_people.groupBy("who").agg(F.min("first_seen").alias("known_since"), F.max("last_seen").alias("until"))
     spans = of_people.select("who", F.explode(days_of()).alias("day")).groupBy("who")

@@ -5,7 +5,8 @@ Two cases, both about owners that work by day (`workdays`):
 - *to and fro*: the token is used in two zones of the company, again and again within minutes.
 - *alone in a network of the Internet*: the token is used for less than a day where no other principal ever is, and the
   owner does not log in there without a token. Between two of its uses there, two hours apart or less, the owner logs in
-  from another network. The owner is seen on `places_days` days, and is known for `places_history` when it comes.
+  from another network. The owner is seen on `places_days` days, and is known for `places_history` when it comes. A
+  visit in the owner's day is quiet: a traveller may have left a notebook running in the office.
 
 *To and fro.* A person works with one notebook, and moves from one zone to another, but does not go back and forth
 within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses each, on average, and
@@ -18,12 +19,11 @@ notebook in a cluster at once.
 
 Only zones of the company count for this case, which `place_principals` principals use.
 
-The severity of *alone in a network of the Internet* is high, but medium by day: a traveller may have left a notebook
-running in the office. It is told a day after the last use there.
+The severity of *alone in a network of the Internet* is high. It is told a day after the last use there.
 
 Not seen: a thief with a token of a job, whose moves, roll-outs and second lines look the same; a thief in the zone of
-the owner; one that waits until the owner's work is over; and one over the Internet that goes on for days, or that has
-the tokens of several owners on one line.
+the owner; one that waits until the owner's work is over; and one over the Internet by day, or for days, or with the
+tokens of several owners on one line.
 """
 
 # The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
@@ -46,10 +46,9 @@ from kafka_dt.pipeline.report.expressions import (
     some,
     with_most,
 )
-from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.lone_visits import lone_visits
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,7 +120,7 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     tokens = lone.select("token_id", F.lit(True).alias("alone")).distinct()
     new = new.join(tokens, "token_id", "left").where(F.col("alone").isNull() | is_sure)
     lone = lone.join(new.select("token_id"), "token_id", "left_anti")
-    return _findings(new, thresholds).unionByName(_of_lone(lone, seen))
+    return _findings(new, thresholds).unionByName(_of_lone(lone))
 
 
 def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
@@ -212,26 +211,19 @@ def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
     )
 
 
-def _of_lone(uses: DataFrame, seen: Observed) -> DataFrame:
-    is_one_day = F.to_date("first_seen") == F.to_date("last_seen")
-    by_day = is_in_day(F.col("first_seen")) & is_in_day(F.col("last_seen")) & is_one_day
-    tokens = (
-        uses.join(seen.workdays, "who")
-        .groupBy("token_id", F.col("who").alias("owner"), "known_since")
-        .agg(
-            *first_and_last(),
-            F.sum("logins").alias("events"),
-            with_most("address", "logins").alias("address"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-            F.slice(distinct("wide"), 1, SHOWN).alias("networks"),
-            F.bool_and(by_day).alias("by_day"),
-        )
+def _of_lone(uses: DataFrame) -> DataFrame:
+    tokens = uses.groupBy("token_id", F.col("who").alias("owner"), "known_since").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        with_most("address", "logins").alias("address"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+        F.slice(distinct("wide"), 1, SHOWN).alias("networks"),
     )
     return finding_rows(
         tokens,
         subject="token_id",
-        severity=high_if(~F.col("by_day")),
+        severity=F.lit(Severity.HIGH.value),
         evidence=[
             ("what is unusual", F.lit("alone in a network of the Internet")),
             ("networks", some(F.col("networks"))),
