@@ -33,7 +33,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import UNKNOWN, first_and_last, login_by_token, of_type, software, went_well
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventType.TOKEN_EXPIRED)
 """Changes of tokens that clients ask for."""
@@ -62,6 +62,11 @@ def deeds_by_day(events: DataFrame) -> DataFrame:
             F.min("expiry_time").alias("expiry"),
         )
     )
+
+
+def changed_user() -> Column:
+    """Give the principal of the SCRAM user that a deed has changed: `User:alice`."""
+    return F.concat(F.lit("User:"), F.col("user"))
 
 
 def known_since(deeds: DataFrame, clients: DataFrame) -> DataFrame:

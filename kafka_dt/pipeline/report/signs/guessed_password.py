@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
+from kafka_dt.pipeline.report.deeds import changed_user
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
@@ -136,7 +137,7 @@ def _right_at_last(seen: Observed, thresholds: GuessedPasswordThresholds) -> Dat
 
 def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
     """Find principals that try the password that they had; the columns are some of those of `guesses`, `changed_at`."""
-    user = F.concat(F.lit("User:"), F.col("user")).alias("owner")
+    user = changed_user().alias("owner")
     own = seen.clients.withColumnRenamed("who", "owner")
     until = own.where(~F.col("by_token")).groupBy("owner").agg(F.max("last_seen").alias("own_until"))
     changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED)).select(

@@ -14,6 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import changed_user
 from kafka_dt.pipeline.report.expressions import (
     DAY_H,
     UNKNOWN,
@@ -60,17 +61,18 @@ def login_cases(seen: Observed, thresholds: StrangeLoginThresholds) -> Iterator[
 def hours_before(seen: Observed, came: DataFrame) -> DataFrame:
     """Count in how many hours of the day some principals (`who`) logged in without a token before `since` (`hours`)."""
     principals = came.groupBy("who").agg(F.min("since").alias("since"))
-    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
-    before = logins.join(principals, "who").where(F.col("last_seen") < F.col("since"))
-    return before.groupBy("who").agg(F.size(hours_at_work()).alias("hours"))
+    return _logins_before(seen, principals, "who").select("who", "hours")
 
 
-def _logins_before(seen: Observed, came: DataFrame) -> DataFrame:
-    """Count the logins of some principals without a token before they came to a network, and the hours of the day."""
+def _logins_before(seen: Observed, came: DataFrame, *of: str) -> DataFrame:
+    """Count the logins of principals without a token before `since` (`logins_before`), and the hours of the day.
+
+    `came` has one row for each value of the columns `of`, and `who` is one of these.
+    """
     logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who")
-    before = logins.join(came.select("who", "wide", "since"), "who").where(F.col("last_seen") < F.col("since"))
+    before = logins.join(came.select(*of, "since"), "who").where(F.col("last_seen") < F.col("since"))
     counts = (F.size(hours_at_work()).alias("hours"), F.sum("deeds").alias("logins_before"))
-    return before.groupBy("who", "wide").agg(*counts)
+    return before.groupBy(*of).agg(*counts)
 
 
 def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
@@ -115,7 +117,7 @@ def _among_people(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFra
     moved = seen.network_arrivals.where(F.col("others_moved") >= thresholds.login_moves - 1).select("who", "wide")
     came = seen.work("among_people", came.join(moved, ["who", "wide"], "left_anti"))
     is_program = (F.col("hours") == DAY_H) | (F.col("logins_before") >= thresholds.login_often)
-    came = came.join(_logins_before(seen, came), ["who", "wide"]).where(is_program)
+    came = came.join(_logins_before(seen, came, "who", "wide"), ["who", "wide"]).where(is_program)
     counts = F.format_string("%d of %d principals that log in in %s work by day", "people", "principals", "wide")
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", AMONG_PEOPLE)
 
@@ -158,8 +160,8 @@ def _back_doors(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame
 def _made_by_night(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of new users that come over the Internet, and that another administrator than usual has made."""
     changes = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED))
-    user, maker = F.concat(F.lit("User:"), F.col("user")).alias("who"), F.coalesce("principal", F.lit(UNKNOWN))
-    made = changes.groupBy(user).agg(
+    maker = F.coalesce("principal", F.lit(UNKNOWN))
+    made = changes.groupBy(changed_user().alias("who")).agg(
         F.min("first_seen").alias("made_at"), F.min_by(maker, F.struct("first_seen", maker)).alias("maker")
     )
     arrivals = seen.network_arrivals.where(F.col("owner_before") == 0).select("who", "wide", "since")

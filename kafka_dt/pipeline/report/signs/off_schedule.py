@@ -49,12 +49,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, hour_number, some, with_most
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
@@ -118,12 +120,16 @@ def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
 
 def _without_outages(odd: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
     """Leave out hours, and those next to them, in which several owners come at odd hours, each on its own machine."""
-    hour = F.floor(F.unix_seconds("first_seen") / F.lit(_HOUR_S))
-    near = F.explode(F.array(*(hour + each for each in (-1, 0, 1)))).alias("hour")
-    owners = F.least(F.count_distinct("who"), F.count_distinct("address"))
-    hours = odd.select("who", "address", near).groupBy("hour").agg(owners.alias("owners"))
-    outages = hours.where(F.col("owners") >= thresholds.pause_owners).select("hour")
-    return odd.withColumn("hour", hour).join(outages, "hour", "left_anti").drop("hour")
+    hours = odd.withColumn("hour", hour_number(F.col("first_seen")))
+    return hours.join(_outages(hours, "hour", ("who", "address"), thresholds), "hour", "left_anti").drop("hour")
+
+
+def _outages(rows: DataFrame, hour: str, of: Sequence[str], thresholds: ScheduleThresholds) -> DataFrame:
+    """Give the hours in which, or next to which, each column of `of` has as many values as an outage has owners."""
+    near = F.explode(F.array(*(F.col(hour) + each for each in (-1, 0, 1)))).alias(hour)
+    fewest = F.array_min(F.array(*(F.count_distinct(name) for name in of)))
+    hours = rows.select(*of, near).groupBy(hour).agg(fewest.alias("fewest"))
+    return hours.where(F.col("fewest") >= thresholds.pause_owners).select(hour)
 
 
 def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
@@ -196,14 +202,7 @@ def _nodes(by_token: DataFrame, odd: DataFrame, thresholds: ScheduleThresholds) 
 def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     """Give the uses by one machine after a pause that the siblings of a token never made."""
     tokens = seen.work("pauses", _pauses(by_token))
-    near = F.explode(F.array(*(F.col("went_on") + each for each in (-1, 0, 1)))).alias("went_on")
-    outages = (
-        _unusual(tokens, thresholds)
-        .select("who", near)
-        .groupBy("went_on")
-        .agg(F.count_distinct("who").alias("owners"))
-        .where(F.col("owners") >= thresholds.pause_owners)
-    )
+    outages = _outages(_unusual(tokens, thresholds), "went_on", ("who",), thresholds)
     # What went on after an outage made no pause, so that it does not show one either.
     excused = tokens.join(outages.withColumn("excused", F.lit(True)), "went_on", "left")
     told = {name: F.when(F.col("excused"), F.lit(0)).otherwise(F.col(name)) for name in ("pause_hours", "used_s")}

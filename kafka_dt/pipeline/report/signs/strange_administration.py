@@ -46,7 +46,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, changed_user
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -224,13 +224,13 @@ def _with_colleagues(seen: Observed, arrived: DataFrame, fewest: int) -> DataFra
 
 def _passwords_set(seen: Observed, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
     """Give the changes of users that log in soon after them where they never were."""
-    resets = changes.where(of_type(EventType.SCRAM_USER_CHANGED) & (_user() != F.col("principal")))
+    resets = changes.where(of_type(EventType.SCRAM_USER_CHANGED) & (changed_user() != F.col("principal")))
     came = seen.arrivals.where(F.col("owner_before") > 0).select(
         *("who", "since", "until", "origin", "elsewhere_until", "owner_since"), F.col("zone").alias("user_zone")
     )
     known = F.col("owner_since") + F.lit(thresholds.admin_known_for) < F.col("first_seen")
     soon = F.col("since").between(F.col("first_seen"), F.col("first_seen") + F.lit(thresholds.admin_use))
-    taken = seen.work("taken", resets.withColumn("who", _user()).join(came, "who").where(known & soon))
+    taken = seen.work("taken", resets.withColumn("who", changed_user()).join(came, "who").where(known & soon))
     did = seen.deeds.where(ok(*_USED)).join(taken.select("who").distinct(), F.col("principal") == F.col("who"))
     used = seen.zones.of(did).select("who", F.col("zone").alias("user_zone"), F.lit(True).alias("used")).distinct()
     there = taken.join(used, ["who", "user_zone"], "left")
@@ -258,7 +258,7 @@ def _users_for_hours(
     """Give the changes that made a user with rights over others, which was gone soon."""
     made = (
         changes.where(of_type(EventType.SCRAM_USER_CHANGED))
-        .groupBy(_user().alias("who"))
+        .groupBy(changed_user().alias("who"))
         .agg(F.min("first_seen").alias("made_at"), F.max("last_seen").alias("changed_until"))
     )
     acl = F.col("acl")
@@ -284,7 +284,7 @@ def _users_for_hours(
         as_text(F.col("came")),
         as_text(F.col("gone")),
     )
-    first = late.where(of_type(EventType.SCRAM_USER_CHANGED)).withColumn("who", _user()).join(users, "who")
+    first = late.where(of_type(EventType.SCRAM_USER_CHANGED)).withColumn("who", changed_user()).join(users, "who")
     return _told(first, SOME_HOURS, counts)
 
 
@@ -324,10 +324,6 @@ def _rights_taken(late: DataFrame, changes: DataFrame, thresholds: StrangeAdmini
     )
     counts = F.format_string("it took rights of %d users, and of %d at most on a day before", "users", "most")
     return _told(late.where(ok(EventType.ACL_DELETED)).join(days, ["principal", "date"]), TAKEN, counts)
-
-
-def _user() -> Column:
-    return F.concat(F.lit("User:"), F.col("user"))
 
 
 def _findings(cases: DataFrame) -> DataFrame:

@@ -10,9 +10,8 @@ the first day (`login_first_day`) of each in a new place. Some of the cases are 
   been in `login_networks` before. The usual client is no excuse: who has the password may know the program, too. Who
   works by day travels.
 - *a program among people*: the principal does not work by day, and comes to a large network in which `login_people`
-  principals log in that do, and `login_of_people` of all: an office, or its VPN. The networks in which it
-  was before have fewer of them, its work goes on there, and it had logged in at every hour of the day, or `login_often`
-  times.
+  principals log in that do, and `login_of_people` of all: an office, or its VPN. The networks in which it was before
+  have fewer of them, its work goes on there, and it had logged in at every hour of the day, or `login_often` times.
 - *in the only place of another*: the principal was for `login_stays` in zones in which no other one ever is, such as
   those of a branch or a plant, and comes to a zone of one other principal, while its work goes on.
 - *new, with rights on all topics, and alone*: an ACL allows the principal all topics, if it is not to describe them, or

@@ -117,9 +117,8 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     )
     lone = seen.work("alone", lone_visits(seen, thresholds.places_history, thresholds.places_days))
     is_sure = F.col("returns") >= thresholds.sure_returns
-    tokens = lone.select("token_id", F.lit(True).alias("alone")).distinct()
-    new = new.join(tokens, "token_id", "left").where(F.col("alone").isNull() | is_sure)
-    lone = lone.join(new.select("token_id"), "token_id", "left_anti")
+    lone = lone.join(new.where(is_sure).select("token_id"), "token_id", "left_anti")
+    new = new.join(lone.select("token_id"), "token_id", "left_anti")
     return _findings(new, thresholds).unionByName(_of_lone(lone))
 
 
