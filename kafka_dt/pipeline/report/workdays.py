@@ -3,7 +3,9 @@
     days = workdays(usage, deeds)           # `who`, `day_begins`
     visits.join(days, "who").where(is_in_day(F.col("since")))
     uses = with_at_work(uses, days)         # `at_work`
+    uses = with_first_week(uses, clients, days)     # `first_week`
     hours = office_hours(days)              # `hour`
+    rows = with_in_office(rows, "since", days)      # `in_office`
     rows = out_of_office(rows, "since", days)
 
 Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, in `_PARTS` different hours at least: of
@@ -14,6 +16,7 @@ than `_HOURS` of a day lie between, so does the hour in the middle.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -30,6 +33,7 @@ _HOURS: Final = 10
 """Eight, and some days begin later."""
 _SHARE: Final = 0.85
 """A program that works all day has less than half of its uses in such hours."""
+_WEEK: Final = timedelta(days=7)
 _PARTS: Final = 5
 """A job that runs once or twice a day has its hours, but they are no day."""
 
@@ -94,12 +98,36 @@ def with_at_work(uses: DataFrame, days: DataFrame) -> DataFrame:
     return uses.join(days, "who", "left").withColumn("at_work", at_work).drop("day_begins")
 
 
+def with_first_week(rows: DataFrame, clients: DataFrame, days: DataFrame) -> DataFrame:
+    """Add whether a use is by day, by an owner that works by day, in the first week of the owner (`first_week`).
+
+    A week shows where a person works, and with what.
+
+    Args:
+        rows: has `who` and `first_seen`.
+        clients: where principals were, as `lives.clients_by_zone` makes it.
+        days: as `workdays` makes it.
+    """
+    known = clients.groupBy("who").agg((F.min("first_seen") + F.lit(_WEEK)).alias("week_ends"))
+    by_day = is_in_day(F.col("first_seen")) & (F.col("first_seen") < F.col("week_ends"))
+    people = days.join(known, "who")
+    first_week = F.coalesce(by_day, F.lit(False))
+    return rows.join(people, "who", "left").withColumn("first_week", first_week).drop("day_begins", "week_ends")
+
+
 def office_hours(days: DataFrame) -> DataFrame:
     """Give the hours of the day (`hour`, UTC) that are in the days of half as many owners as in the busiest one."""
     every = F.explode(F.transform(F.sequence(F.lit(0), F.lit(_HOURS - 1)), _hour_of_day)).alias("hour")
     at_work = days.select(every).groupBy("hour").agg(F.count("*").alias("owners"))
     most = at_work.agg(F.max("owners").alias("most"))
     return at_work.crossJoin(F.broadcast(most)).where(F.col("owners") * 2 >= F.col("most")).select("hour")
+
+
+def with_in_office(rows: DataFrame, instant: str, days: DataFrame) -> DataFrame:
+    """Add whether an instant of a row is in the hours of the company (`in_office`); no, if it has no hours."""
+    hours = office_hours(days).agg(F.collect_set("hour").alias("office"))
+    in_office = F.array_contains("office", F.hour(instant))
+    return rows.crossJoin(F.broadcast(hours)).withColumn("in_office", in_office).drop("office")
 
 
 def out_of_office(rows: DataFrame, instant: str, days: DataFrame) -> DataFrame:

@@ -6,6 +6,8 @@
 - `sprayed_passwords`: wrong passwords of many principals, from one address that never logged in.
 - `guessed_password`, `guessed_hmac`: wrong passwords of one principal, or wrong HMACs of one token, from large networks
   where its owner never was and no other principal is.
+- `tokens_together`: tokens of several owners in an hour, from one address of a private network that never logged in,
+  with one program.
 
 Source: kafka_dt/pipeline/report/signs
 """
@@ -17,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
+from kafka_dt.pipeline.report.expressions import UNKNOWN
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Finding, Severity
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
 from kafka_dt.pipeline.report.signs.refused_changes import NOT_ALLOWED, REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
+from kafka_dt.pipeline.report.signs.tokens_together import TOKENS_TOGETHER
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.watch.findings import finding_of_count, some
 
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.watch.seen import Seen
     from kafka_dt.pipeline.watch.state import State
 
+_LONGEST_PROGRAM: Final = 80
+"""Characters of the hour and the program that are counted in; a client chooses its name."""
 _DAY: Final = "day"
 """The group of ids that are counted in a day; those of an hour are counted in its two digits."""
 _TOKEN_LIFETIME: Final = timedelta(days=7)
@@ -133,6 +139,28 @@ def guessed_hmac(row: Seen, habits: Habits, state: State) -> Finding | None:
     if was_changed or not _is_guess(row, row.owner, habits, thresholds.hmac_history):
         return None
     return _guessed(GUESSED_HMAC, row, row.token_id, thresholds.wrong_hmacs, state)
+
+
+def tokens_together(row: Seen, habits: Habits, state: State) -> Finding | None:
+    """Find a machine to which tokens of several owners come together."""
+    thresholds = TOKENS_TOGETHER.thresholds
+    if not row.is_ok(EventType.LOGIN) or row.token_id is None or row.owner is None:
+        return None
+    known = habits.owners.get(row.owner)
+    if known is None or known.since + thresholds.together_history > row.first_seen:
+        return None
+    # Many machines may share an address of the Internet, and a row of several machines names one of them.
+    if row.is_public or row.is_nat or row.machines > 1 or row.address == UNKNOWN:
+        return None
+    # What it learns again has the address, too: a count that has begun goes on.
+    if row.address in habits.addresses and not state.has_tally(TOKENS_TOGETHER.kind, row.address, row):
+        return None
+    tally = state.tally(TOKENS_TOGETHER.kind, row.address, row)
+    tally.add(row, row.owner, (f"{row.first_seen:%H} {row.software} {row.client}"[:_LONGEST_PROGRAM],))
+    if tally.most < thresholds.came_together:
+        return None
+    facts = {"owners that came together": tally.most, "owners": some(tally.examples, tally.most)}
+    return finding_of_count(TOKENS_TOGETHER, row.address, tally, Severity.HIGH, facts)
 
 
 def _is_guess(row: Seen, owner: str, habits: Habits, history: timedelta) -> bool:

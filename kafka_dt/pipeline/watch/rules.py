@@ -44,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = (
     counts.sprayed_passwords,
     counts.guessed_password,
     counts.guessed_hmac,
+    counts.tokens_together,
 )
 
 

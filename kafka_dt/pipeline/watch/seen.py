@@ -22,6 +22,7 @@ from kafka_dt.pipeline.report.expressions import (
     address_key,
     client_shape,
     first_and_last,
+    is_public,
     login_by_token,
     of_type,
     rows_of,
@@ -67,6 +68,12 @@ class Seen:
     """Of the client; of logins by token, of one of them."""
     wide: str = UNKNOWN
     """The large network around it."""
+    is_public: bool = False
+    """Whether that network is one of the Internet."""
+    machines: int = 1
+    """How many addresses they came from."""
+    is_nat: bool = False
+    """Whether the file of networks says that many machines share the address."""
     is_foreign: bool = False
     """Whether the file of networks says that it is not of the company."""
     software: str = UNKNOWN
@@ -104,15 +111,18 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             "expiry_time",
             address.alias("address"),
             wide_network(address).alias("wide"),
-            _is_foreign(address, networks).alias("is_foreign"),
+            is_public(wide_network(address)).alias("is_public"),
+            _is_kind(ZoneKind.NAT, address, networks).alias("is_nat"),
+            _is_kind(ZoneKind.FOREIGN, address, networks).alias("is_foreign"),
             software(F.col("client_software")).alias("software"),
             client_shape(F.col("client_id")).alias("client"),
             F.when(~login_by_token(), address).alias("each_address"),
         )
-        .groupBy(*_NAMES, "wide", "is_foreign", "software", "client", "each_address")
+        .groupBy(*_NAMES, "wide", "is_public", "is_nat", "is_foreign", "software", "client", "each_address")
         .agg(
             *first_and_last("time", "time"),
             F.min("address").alias("address"),
+            F.count_distinct("address").alias("machines"),
             F.count("*").alias("events"),
             F.coalesce(F.max("count"), F.lit(0)).alias("described"),
             F.min("expiry_time").alias("expiry"),
@@ -124,11 +134,11 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
     return sorted((Seen(**row) for row in rows_of(rows)), key=lambda row: row.first_seen)
 
 
-def _is_foreign(address: Column, networks: Sequence[Network]) -> Column:
-    """Whether the smallest named network around an address is foreign."""
+def _is_kind(kind: ZoneKind, address: Column, networks: Sequence[Network]) -> Column:
+    """Whether the smallest named network around an address is of a kind."""
     key = address_key(address)
     found = F.when(F.lit(False), F.lit(False))
     for each in networks:
         is_inside = key.between(f"{each.first:032x}", f"{each.last:032x}")
-        found = found.when(is_inside, F.lit(each.kind is ZoneKind.FOREIGN))
+        found = found.when(is_inside, F.lit(each.kind is kind))
     return found.otherwise(F.lit(False))

@@ -167,6 +167,10 @@ class State:
             tally = self.tallies[key] = Tally(row.first_seen, row.last_seen)
         return tally
 
+    def has_tally(self, kind: str, subject: str, row: Seen) -> bool:
+        """Whether something of a subject was counted on the day of a row."""
+        return (kind, subject, f"{row.first_seen:%Y-%m-%d}") in self.tallies
+
     def put(self, finding: Finding) -> bool:
         """Keep a finding, in the place of an earlier one about the same; False if it says nothing new."""
         name = finding_id(finding)

@@ -34,6 +34,7 @@ from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.stolen_token import STOLEN_TOKEN
 from kafka_dt.pipeline.report.signs.strange_administration import STRANGE_ADMINISTRATION
 from kafka_dt.pipeline.report.signs.strange_login import STRANGE_LOGIN
+from kafka_dt.pipeline.report.signs.tokens_together import TOKENS_TOGETHER
 from kafka_dt.pipeline.report.signs.two_places import TWO_PLACES
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
 from kafka_dt.pipeline.report.signs.use_after_password_change import USE_AFTER_PASSWORD_CHANGE
@@ -47,6 +48,7 @@ SIGNS: Final[Signs] = (
     OFF_SCHEDULE,
     OFF_HOURS_BURST,
     TWO_PLACES,
+    TOKENS_TOGETHER,
     USE_AFTER_REVOCATION,
     USE_AFTER_PASSWORD_CHANGE,
     UNKNOWN_ID_BURST,

@@ -6,6 +6,11 @@ ever used: `hoarded` or more within an hour, if it never made a token in that zo
 within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of them than the
 principal ever made in an hour before. The principal has to be known for `hoard_history`.
 
+Who takes hours for it, or days, and perhaps several machines, makes `hoard_by_hand` tokens or more in `HOARD_DAYS`
+days, and never made more than half as many in three days before. This is a sign if it is a person who works by day
+(`workdays.workdays`); or if the tokens were made in as many different hours, `SLOW` an hour at most: a container that
+crashes makes more.
+
 A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
 there before that were used, and waits between its starts; a container in a new place stays below `hoarded`, because
 these pauses grow. A service that makes tokens in vain is quiet if `hoard_together` others do so within a day from other
@@ -13,9 +18,9 @@ addresses: something that all of them need is broken.
 
 The severity is high where the zone and the library are both new to the principal.
 
-Not seen: a thief that takes minutes for each token, and makes fewer than `hoarded` in an hour or fewer than
-`hoard_fast` where the principal makes its own; tokens made in the last hour before the report, which may be used yet;
-tokens for other owners (*Created by a new requester*).
+Not seen: a thief that makes fewer tokens than these, or in a program's name fewer in an hour than a container that
+crashes; one that uses more of them, or begins in the first days of the principal; tokens made in the last hour before
+the report, which may be used yet; tokens for other owners (*Created by a new requester*).
 """
 
 # The work is on one row for each token that its owner made; each window is over one principal and address.
@@ -31,7 +36,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import EPOCH, as_text, distinct, first_and_last, ok, some, with_most
 from kafka_dt.pipeline.report.signs.bursts import DAY, HOUR
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import (
@@ -51,6 +56,10 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = timedelta(minutes=3)
 """In which a person makes some tokens, or a script."""
+HOARD_DAYS: Final = 3
+"""In which a person makes some tokens each evening."""
+SLOW: Final = 3
+"""Tokens that a hand makes in an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class HoardThresholds:
     """One a minute: a container that crashes waits longer."""
     hoard_at_once: int = threshold(6, "... so many within three minutes")
     """A container that crashes comes to five."""
+    hoard_by_hand: int = threshold(6, "... so many in three days, by hand")
+    """In 28 months no honest principal made so many that it hardly used, if it did not always do so."""
     hoard_together: int = threshold(2, "Others that do so within a day when something is broken")
     """Two more than the one."""
 
@@ -86,22 +97,64 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     useful = made.where("used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
     is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
     is_fast = F.col("in_an_hour") >= thresholds.hoard_fast
-    found = (
-        unused.join(useful, ["principal", "zone"], "left")
-        .where(at_once | is_new | is_fast)
-        .groupBy("principal")
-        .agg(
-            *first_and_last(),
-            F.count("*").alias("events"),
-            F.count(F.when(F.col("used"), 1)).alias("used"),
-            F.max("in_an_hour").alias("most"),
-            with_most("address", "in_an_hour").alias("address"),
-            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
-            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        )
+    found = unused.join(useful, ["principal", "zone"], "left").where(at_once | is_new | is_fast)
+    at_a_time = _unlike_before(seen.work("many", _of_principals(found)), made, thresholds)
+    at_a_time = seen.work("at_a_time", _unlike_others(_known(at_a_time, seen, thresholds), thresholds))
+    by_hand = seen.work("hoards", _known(_by_hand(made, seen, thresholds), seen, thresholds))
+    by_hand = _unlike_others(by_hand, thresholds).join(at_a_time, "principal", "left_anti")
+    return _findings(at_a_time.unionByName(by_hand, allowMissingColumns=True))
+
+
+def _of_principals(made: DataFrame) -> DataFrame:
+    """Give one row for each principal that made some of these tokens."""
+    return made.groupBy("principal").agg(
+        *first_and_last(),
+        F.count("*").alias("events"),
+        F.count(F.when(F.col("used"), 1)).alias("used"),
+        F.max("in_an_hour").alias("most"),
+        with_most("address", "in_an_hour").alias("address"),
+        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+        F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
     )
-    return _findings(_unlike_others(_unlike_before(seen.work("many", found), made, seen, thresholds), thresholds))
+
+
+def _by_hand(made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> DataFrame:
+    """Find who makes many tokens in some days; adds how many, and the most before (`in_days`, `usual_days`).
+
+    The columns are those of `_of_principals` and these.
+    """
+    people = seen.workdays.select(F.col("who").alias("principal"), F.lit(True).alias("person"))
+    known = known_since(seen.deeds, seen.clients)
+    settled = F.col("known_since") + F.lit(thresholds.hoard_history)
+    own = made.join(known, "principal").withColumns({"day": F.to_date("first_seen"), "settled": settled})
+    in_order = Window.partitionBy("principal").orderBy("number")
+    lately = in_order.rangeBetween(1 - HOARD_DAYS, 0)
+    before = in_order.rangeBetween(Window.unboundedPreceding, -HOARD_DAYS)
+    sums = {"in_days": "tokens", "used_lately": "used_then", "hours": "hours_then"}
+    days = (
+        own.groupBy("principal", "day", "settled")
+        .agg(
+            F.count("*").alias("tokens"),
+            F.count(F.when(F.col("used"), 1)).alias("used_then"),
+            F.count_distinct(F.hour("first_seen")).alias("hours_then"),
+        )
+        .withColumn("number", F.datediff("day", F.lit(EPOCH)))
+        .withColumns({name: F.sum(of_day).over(lately) for name, of_day in sums.items()})
+        .withColumn("usual_days", F.coalesce(F.max("in_days").over(before), F.lit(0)))
+    )
+    spread = (F.col("hours") >= thresholds.hoard_by_hand) & (F.col("in_days") <= F.col("hours") * SLOW)
+    found = (
+        days.join(people, "principal", "left")
+        .where((F.col("person").isNotNull() | spread) & (F.col("day") > F.to_date("settled")))
+        .where(F.col("in_days") >= F.greatest(F.lit(thresholds.hoard_by_hand), F.col("usual_days") * 2))
+        .where(F.col("used_lately") <= F.col("in_days") * F.lit(thresholds.hoard_used))
+    )
+    ends = seen.work("by_hand", found.select("principal", F.col("day").alias("until"), "in_days", "usual_days"))
+    counts = ends.groupBy("principal").agg(F.max("in_days").alias("in_days"), F.min("usual_days").alias("usual_days"))
+    in_time = F.col("day").between(F.date_sub("until", HOARD_DAYS - 1), F.col("until"))
+    tokens = own.where(F.col("first_seen") > F.col("settled")).join(ends.select("principal", "until"), "principal")
+    return _of_principals(tokens.where(in_time).drop("until").distinct()).join(counts, "principal")
 
 
 def _made(seen: Observed) -> DataFrame:
@@ -126,11 +179,21 @@ def _made(seen: Observed) -> DataFrame:
     return counted.crossJoin(F.broadcast(end)).where(F.col("first_seen") <= F.col("end"))
 
 
-def _unlike_before(found: DataFrame, made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> DataFrame:
-    """Keep the principals that are known, and never made nearly as many tokens; tell what of the client is new."""
+def _unlike_before(found: DataFrame, made: DataFrame, thresholds: HoardThresholds) -> DataFrame:
+    """Keep the principals that never made nearly as many tokens in an hour; adds the most before (`usual`)."""
     begun = found.select("principal", F.col("first_seen").alias("began"))
     earlier = made.join(begun, "principal").where(F.col("first_seen") < F.col("began"))
     most = earlier.groupBy("principal").agg(F.max("until_then").alias("usual"))
+    return (
+        found.join(most, "principal", "left")
+        .withColumn("usual", F.coalesce("usual", F.lit(0)))
+        .where(F.col("most") >= F.col("usual") * thresholds.hoard_factor)
+    )
+
+
+def _known(found: DataFrame, seen: Observed, thresholds: HoardThresholds) -> DataFrame:
+    """Keep the principals that are known for long enough; tell whether all of the client is new (`both_new`)."""
+    begun = found.select("principal", F.col("first_seen").alias("began"))
     was = seen.clients.withColumnRenamed("who", "principal").join(begun, "principal")
     before = was.where(F.col("first_seen") + F.lit(DAY) < F.col("began"))
     habits = before.groupBy("principal").agg(
@@ -138,11 +201,9 @@ def _unlike_before(found: DataFrame, made: DataFrame, seen: Observed, thresholds
     )
     both_new = ~F.arrays_overlap("zones", "had_zones") & ~F.arrays_overlap("clients", "had_clients")
     return (
-        found.join(most, "principal", "left")
-        .join(habits, "principal", "left")
+        found.join(habits, "principal", "left")
         .join(known_since(seen.deeds, seen.clients), "principal")
-        .withColumns({"usual": F.coalesce("usual", F.lit(0)), "both_new": F.coalesce(both_new, F.lit(False))})
-        .where(F.col("most") >= F.col("usual") * thresholds.hoard_factor)
+        .withColumn("both_new", F.coalesce(both_new, F.lit(False)))
         .where(F.col("known_since") + F.lit(thresholds.hoard_history) < F.col("first_seen"))
     )
 
@@ -174,6 +235,8 @@ def _findings(found: DataFrame) -> DataFrame:
             ("of them used", F.col("used")),
             ("the most in an hour", F.col("most")),
             ("the most in an hour before", F.col("usual")),
+            ("made in three days", F.col("in_days")),
+            ("the most in three days before", F.col("usual_days")),
             ("from addresses", some(F.col("addresses"))),
             ("in zones", some(F.col("zones"))),
             ("clients", some(F.col("clients"))),

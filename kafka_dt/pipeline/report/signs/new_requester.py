@@ -6,7 +6,8 @@ finding. The cases:
 
 - *allowed after other work*: an ACL allowed the requester to create tokens for the owner after it had done other work
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
-  itself.
+  itself, and did so or made the token outside the hours of the company (`workdays.office_hours`): by day administrators
+  help out.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
   until then. A thief may have made a password of it.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
@@ -29,6 +30,9 @@ finding. The cases:
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
 in for a scheduler, or a new scheduler takes over. Who begins with `new_owners` owners after other work is not quiet.
 
+*Another scheduler* and *unknown before* are quiet if an operator makes the token at
+work (`operators_tokens.operators_tokens`).
+
 *Its own owner*, *another scheduler* and *unknown before* need an owner whose tokens others created and used for
 `requester_history`. *Its own owner* is quiet if `own_owners` other owners of the usual requester create tokens of their
 own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
@@ -50,22 +54,22 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, ALLOWS_TOKENS, known_since
 from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_ALLOWS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \S+$"
-"""The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
 _HOUR_S: Final = 3600
 ALLOWED: Final = "allowed after other work"
 UNKNOWN_BEFORE: Final = "unknown before"
+SCHEDULER: Final = "another scheduler"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 
@@ -108,9 +112,8 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = _with_habit(first, pairs)
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
-    created = _created(
-        judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti"), seen.deeds
-    )
+    judged = judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti")
+    created = _not_by_operators(_created(judged, seen.deeds), seen)
     first = first_tokens(seen, _made(seen.deeds), thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     others = _with_own_renewers(seen, thresholds).unionByName(first, allowMissingColumns=True)
     others = others.join(created.select("token_id"), "token_id", "left_anti")
@@ -134,7 +137,7 @@ def _case(thresholds: RequesterThresholds) -> Column:
         .when(planned | F.coalesce(at_home | a_habit, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
         .when(itself, F.lit("its own owner"))
         .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
-        .when(schedules, F.lit("another scheduler"))
+        .when(schedules, F.lit(SCHEDULER))
         .otherwise(F.lit(UNKNOWN_BEFORE))
     )
 
@@ -179,10 +182,10 @@ def _with_others(new: DataFrame, lives: DataFrame) -> DataFrame:
 def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
     """Add when an ACL first allowed it, and how many ACLs for the requester came within an hour of that one."""
     acl = F.col("acl")
-    grants = deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(_ALLOWS)).select(
-        F.regexp_extract(acl, _ALLOWS, 4).alias("requester"),
-        F.regexp_extract(acl, _ALLOWS, 2).alias("pattern"),
-        F.regexp_extract(acl, _ALLOWS, 3).alias("resource"),
+    grants = deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(ALLOWS_TOKENS)).select(
+        F.regexp_extract(acl, ALLOWS_TOKENS, 4).alias("requester"),
+        F.regexp_extract(acl, ALLOWS_TOKENS, 2).alias("pattern"),
+        F.regexp_extract(acl, ALLOWS_TOKENS, 3).alias("resource"),
         F.col("first_seen").alias("granted_at"),
         F.col("principal").alias("operator"),
     )
@@ -230,7 +233,8 @@ def _stand_ins(judged: DataFrame, seen: Observed, thresholds: RequesterThreshold
     owners = F.count("*").over(Window.partitionBy("requester", "case", F.to_date("since")))
     counted = judged.withColumn("taken_over", (owners >= thresholds.new_owners) & _worked(thresholds))
     allowed = counted.where(F.col("case").isin(ALLOWED, UNKNOWN_BEFORE) & ~by_itself & ~F.col("taken_over"))
-    tokens = seen.lives.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
+    others = seen.lives.join(seen.operators_tokens, "token_id", "left_anti")
+    tokens = others.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
     homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone", "software")
     used = tokens.join(seen.usage.select("token_id", "zone", "software"), "token_id", "left")
     placed = used.join(homes.agg(F.min("first_seen").alias("home_since")), ["owner", "zone", "software"], "left")
@@ -276,6 +280,16 @@ def _with_own_renewers(seen: Observed, thresholds: RequesterThresholds) -> DataF
     )
 
 
+def _not_by_operators(created: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out what operators make at work; adds whether a token was made and allowed in the hours of the company."""
+    tokens = seen.operators_tokens.select("token_id", F.lit(True).alias("by_operator"))
+    rows = created.join(F.broadcast(tokens), "token_id", "left")
+    is_help = F.col("by_operator").isNotNull() & F.col("case").isin(UNKNOWN_BEFORE, SCHEDULER)
+    made = with_in_office(rows.where(~is_help), "first_seen", seen.workdays).withColumnRenamed("in_office", "made_then")
+    allowed = with_in_office(made, "granted_at", seen.workdays)
+    return allowed.withColumn("in_office", F.col("made_then") & F.coalesce("in_office", F.lit(False)))
+
+
 def _made(deeds: DataFrame) -> DataFrame:
     """Give each token that was created, with its owner, its requester and the client."""
     return deeds.where(ok(EventType.TOKEN_CREATED)).select(
@@ -305,7 +319,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.min("granted_at").alias("granted_at"),
         F.max("granted_together").alias("granted_together"),
         F.min("operator").alias("operator"),
-        F.max(F.col("operator") == F.col("requester")).alias("by_itself"),
+        F.max((F.col("operator") == F.col("requester")) & ~F.col("in_office")).alias("by_itself"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
         F.min("zone").alias("zone"),
     )

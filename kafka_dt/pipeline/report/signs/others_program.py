@@ -4,7 +4,8 @@ The id of a client often names its program. The rule looks at a kind of client i
 owner after `program_history`, although one or two others (`program_owners`) used it for as long, and `program_logins`
 times or more. The program of one owner then has the token of another. A kind of client id that the owner had with
 another library is its own: the program is written anew, or begins to name its library. So is one that is used with
-`program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays.
+`program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays. What two people had, who work by
+day, is a tool, too, and no program of one of them.
 
 Ids that a library gives by itself say nothing: `rdkafka`, `consumer-1`, `adminclient-1`. There a program is known by
 its place and its release: a zone, a version of a library, and a kind of client id that one or two others had together.
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _KNOWN: Final = ("program_since", "owner_since", "others", "others_logins")
 """What a finding says of a program."""
+_PEOPLE: Final = 2
+"""People who have the same program share a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,9 @@ class ProgramThresholds:
 
 def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find programs of other owners that use a token; one finding for each owner and program."""
-    named, placed = _by_name(seen.clients, thresholds), _by_place(seen, thresholds)
+    people = seen.workdays.select("who", F.lit(1).alias("person"))
+    clients = seen.clients.join(people, "who", "left").fillna(0, ["person"])
+    named, placed = _by_name(clients, thresholds), _by_place(clients, seen, thresholds)
     new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
     libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
     is_new = F.col("software_since") >= F.col("program_since")
@@ -77,6 +82,7 @@ def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
     names = clients.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
     programs = _others(clients.where(~is_given(F.col("client"))), ("software", "client"), thresholds)
+    programs = programs.where(F.col("people_before") < _PEOPLE)
     known = clients.where("by_token").groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     return (
         programs.join(known, "who")
@@ -87,9 +93,9 @@ def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     )
 
 
-def _by_place(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
+def _by_place(clients: DataFrame, seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find places and releases that are new to an owner, where few others had such a client."""
-    programs = _others(seen.clients, ("software", "client", "zone", "software_version"), thresholds)
+    programs = _others(clients, ("software", "client", "zone", "software_version"), thresholds)
     late = F.col("since") > F.col("tokens_since") + F.lit(thresholds.program_history)
     alone = F.col("others_moved") < thresholds.program_moves - 1
     came = first_arrivals(seen.arrivals, F.col("by_token") & late & alone)
@@ -114,7 +120,7 @@ def _by_place(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
 def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
     """Tell since when each principal has a program, and keep those that one or two others had for long enough."""
     programs = clients.groupBy("who", *program).agg(
-        F.min("first_seen").alias("program_since"), F.sum("logins").alias("logins")
+        F.min("first_seen").alias("program_since"), F.sum("logins").alias("logins"), F.max("person").alias("person")
     )
     history = int(thresholds.program_history.total_seconds())
     of_program = Window.partitionBy(*program).orderBy(F.unix_seconds("program_since"))
@@ -125,6 +131,7 @@ def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThres
         "others": F.array_compact(F.array(*first)),
         "others_before": F.count("*").over(before),
         "others_logins": F.sum("logins").over(before),
+        "people_before": F.coalesce(F.sum("person").over(before), F.lit(0)),
     }
     return programs.withColumns(habits).where(
         F.col("others_before").between(1, thresholds.program_owners)

@@ -14,12 +14,14 @@ later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
 others had just logged in at the address as themselves. The finding names these. It is medium if the owner is a person
-who works by day, and the library comes by day from a private network: people try what they hear of.
+who works by day, and the library comes by day from a private network or in the first week of its owner. In the hours of
+the company this is quiet in a zone of the usual library, if no other was there: people at work try what they hear of.
 
 An engineer who tries a token by hand at night, or for longer, looks like a thief.
 
-Not seen: a thief with the owner's library; one with a nameless library that stays, or that has the owner's client id; a
-new version of the usual library; and owners that are known for less than `library_history`.
+Not seen: a thief with the owner's library; one with a person's token by day, in a zone of that person; one with a
+nameless library that stays, or that has the owner's client id; a new version of the usual library; and owners that are
+known for less than `library_history`.
 """
 
 # The work is on one row for each token, address and client; there are few libraries for each owner.
@@ -39,12 +41,16 @@ from kafka_dt.pipeline.report.habits import without_habits, without_workshops
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.workdays import with_at_work
+from kafka_dt.pipeline.report.workdays import with_at_work, with_first_week, with_in_office
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+_WORK: Final = timedelta(hours=10)
+"""A day of work, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,9 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
     alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
     odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
     tried = seen.work("tried", with_colleagues(odd, seen.habits))
-    return _findings(with_at_work(without_engineers(tried, seen), seen.workdays))
+    uses = with_at_work(without_engineers(tried, seen), seen.workdays)
+    uses = with_first_week(uses, seen.clients, seen.workdays)
+    return _findings(with_in_office(uses, "first_seen", seen.workdays))
 
 
 def _without_variants(
@@ -129,6 +137,7 @@ def _without_variants(
 
 
 def _findings(uses: DataFrame) -> DataFrame:
+    in_hours = F.col("last_seen") <= F.col("first_seen") + F.lit(_WORK)
     rows = uses.groupBy(F.col("who").alias("owner"), "software", "usual", "usual_logins", "usual_until").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
@@ -137,12 +146,13 @@ def _findings(uses: DataFrame) -> DataFrame:
         F.count_distinct("token_id").alias("tokens"),
         colleagues(),
         F.max("usual_zone").alias("there"),
-        F.bool_and("at_work").alias("at_work"),
+        F.bool_and(F.col("at_work") | F.col("first_week")).alias("at_work"),
+        F.bool_and(F.col("at_work") & F.col("in_office") & F.col("usual_zone") & in_hours).alias("in_office"),
         F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
         F.slice(distinct("client"), 1, SHOWN).alias("clients"),
     )
     return finding_rows(
-        rows,
+        rows.where(~F.col("in_office") | F.col("colleagues").isNotNull()),
         subject="token_id",
         severity=high_if(~F.col("there") & ~F.col("at_work") & F.col("colleagues").isNull()),
         evidence=[

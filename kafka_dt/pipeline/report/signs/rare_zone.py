@@ -30,11 +30,12 @@ It takes `neighbours` to know a zone. These visits are quiet:
   before and after that, each to such a place: they work at home, or at a customer's, for a day.
 
 The severity is high if the library or the kind of client id is new to the owner as well, but medium if others had just
-logged in at the address as themselves. The finding names these.
+logged in at the address as themselves. The finding names these. It is medium as well if an owner that works by day
+comes in its day in the first week in which it is known.
 
-Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a
-fail-over or takes the place of the owner while its home is down, one with many machines and the owner's library, and
-one that uses the token of a person by day, with the usual client.
+Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a fail-over
+or takes the place of the owner while its home is down, one with many machines and the owner's library, and one that
+uses the token of a person by day, with the usual client.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -56,7 +57,7 @@ from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.workdays import is_in_day
+from kafka_dt.pipeline.report.workdays import is_in_day, with_first_week
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -113,6 +114,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     rare = seen.work("rare", without_habits(by_alone, seen.habits))
     tried = seen.work("tried", with_colleagues(rare, seen.habits))
     there = with_shared(without_engineers(tried, seen), seen.habits, "address")
+    there = with_first_week(there, seen.clients, seen.workdays)
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 
@@ -213,6 +215,7 @@ def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
         with_most("address", "logins", "token_id").alias("address"),
         F.max("new_client").alias("new_client"),
         F.max("in_day").alias("in_day"),
+        F.bool_and("first_week").alias("first_week"),
         colleagues(),
         F.bool_and(by_day & (~F.coalesce("stays", F.lit(False)) | F.col("on_shared"))).alias("by_day"),
         F.max("owner_logins").alias("owner_logins"),
@@ -229,7 +232,7 @@ def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
     return finding_rows(
         rows.where(F.col("new_client") | ~F.col("by_day")),
         subject="token_id",
-        severity=high_if(F.col("new_client") & F.col("colleagues").isNull()),
+        severity=high_if(F.col("new_client") & ~F.col("first_week") & F.col("colleagues").isNull()),
         evidence=[
             ("what is unusual", F.col("case")),
             ("zone", F.col("zone")),

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.habits import Habits
 from kafka_dt.pipeline.report.lives import clients_by_zone
+from kafka_dt.pipeline.report.operators_tokens import operators_tokens, without_first_day
 from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
 from kafka_dt.pipeline.report.visits import without_visits
@@ -69,6 +70,8 @@ class Observed:
     """The life of each token, as `lives.token_lives` makes it."""
     workdays: DataFrame
     """Which principals work by day, as `workdays.workdays` makes it."""
+    operators_tokens: DataFrame
+    """Tokens that operators at work made for others, as `operators_tokens.operators_tokens` gives them."""
     deeds: DataFrame
     """What each principal did and was refused, as `deeds.deeds_by_day` makes it."""
     zones: Zones
@@ -87,10 +90,12 @@ class Observed:
         zones: Zones,
         work: WriteAndRead,
     ) -> Observed:
-        """Compute the rest, which signs share; visits of operators are not in it."""
+        """Compute the rest, which signs share; visits of operators, and what they do with tokens, are not in it."""
         usage = without_visits(usage, work)
-        clients = work("clients", clients_by_zone(usage))
         days = work("workdays", workdays(usage, deeds))
+        by_hand = work("operators_tokens", operators_tokens(deeds, days))
+        usage = without_first_day(usage, by_hand, work)
+        clients = work("clients", clients_by_zone(usage))
         return cls(
             events=events,
             usage=usage,
@@ -102,6 +107,7 @@ class Observed:
             habits=Habits.learned(usage, days, work),
             lives=lives,
             workdays=days,
+            operators_tokens=by_hand,
             deeds=deeds,
             zones=zones,
             work=work,

@@ -56,7 +56,8 @@ at the address.
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
 themselves. The finding names these: an engineer on call may have tried the token, or taken it. It is medium as well
-where an owner that works by day comes in its day from a private network.
+where an owner that works by day comes in its day from a private network, or from any but a foreign one in the first
+week in which it is known.
 
 Not seen: an engineer who uses a stolen token at work for an hour; a thief in a zone of the victim with the victim's own
 program; one behind the same proxy, address translation or provider; one with a person's token and program by day on a
@@ -109,7 +110,7 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     unlike_histories,
 )
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work
+from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work, with_first_week
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -175,7 +176,8 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     tried = seen.work("tried", with_colleagues(alone, seen.habits))
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
-    return _findings(with_at_work(odd, seen.workdays), _habits(seen.usage, tried))
+    odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
+    return _findings(odd, _habits(seen.usage, tried))
 
 
 def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
@@ -304,7 +306,7 @@ def _findings(odd: DataFrame, habits: DataFrame) -> DataFrame:
             F.sum("logins").alias("events"),
             distinct("case").alias("cases"),
             colleagues(),
-            F.bool_and("at_work").alias("at_work"),
+            F.bool_and(F.col("at_work") | (F.col("first_week") & (F.col("case") != FOREIGN))).alias("at_work"),
             some(distinct(F.when(shown, F.col("address")))).alias("addresses"),
             some(distinct(F.when(shown, F.col("zone")))).alias("zones"),
             F.min("counts").alias("counts"),

@@ -37,7 +37,8 @@ that they had before; nor on the day on which the principal began there on many 
 program is not strange on a host on which several principals log in with the same library (`hosts.with_shared`), unless
 the principal logged in at every hour of the day before: people come to a bastion to administer, programs do not.
 
-The severity is high where the principal is alone in a network with another client.
+The severity is high where the principal is alone in a network with another client; but medium if it works by day, and
+comes in its day in the first week in which it is known.
 
 Not seen: a thief in a network of the principal, one in a network where others log in with the usual client, one on a
 host that several principals share, one with a person's usual client, principals that travel, and a thief with the
@@ -71,7 +72,7 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.login_cases import hours_before, login_cases
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day
+from kafka_dt.pipeline.report.workdays import is_in_day, with_first_week
 
 if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
@@ -136,7 +137,7 @@ def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     rows = logins.where(F.col("first_seen") < F.col("since") + F.lit(thresholds.login_first_day))
     of_use = Window.partitionBy(*CLIENT, "address").orderBy("order")
     ranked = _not_on_shared_hosts(rows, seen).withColumn("rank", F.rank().over(of_use)).where(F.col("rank") == 1)
-    day = ranked.withColumn("day", F.to_date("first_seen"))
+    day = with_first_week(ranked, seen.clients, seen.workdays).withColumn("day", F.to_date("first_seen"))
     return _findings(day.join(seen.deployments, ["who", "wide", "day"], "left_anti"), _usual(seen, found))
 
 
@@ -190,6 +191,7 @@ def _findings(logins: DataFrame, usual: DataFrame) -> DataFrame:
             *first_and_last(),
             F.sum("logins").alias("events"),
             F.array_sort(F.collect_set("case")).alias("cases"),
+            F.bool_and("first_week").alias("first_week"),
             with_most("address", "logins").alias("address"),
             F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
             F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
@@ -202,7 +204,7 @@ def _findings(logins: DataFrame, usual: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="who",
-        severity=high_if(F.array_contains("cases", ALONE)),
+        severity=high_if(F.array_contains("cases", ALONE) & ~F.col("first_week")),
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
             ("from addresses", some(F.col("addresses"))),

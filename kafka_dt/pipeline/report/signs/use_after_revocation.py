@@ -21,10 +21,15 @@ which no principal ever logs in, of an owner that is known: *long after its end,
 has an old copy. A token that was to end at a later time, and that was renewed before then, is not revoked. An owner
 without a login before the end is not known, so its tokens are left out as well.
 
+A scheduler that made a token for an owner ends it when the job is over. It does not revoke it, and what is left of the
+job may try it: one such token on a day in a zone that is strange to the owner, within `tried_after_job` of its end, is
+quiet unless the file calls the zone foreign. A thief has several.
+
 Not seen: a thief in a zone of the owner, if the zone is large, its machines change, or the owner was on the machine;
 one that used another token of the owner in the same place; one that notices the end of the token and stops trying; and
-one whose last try is within the clock skew, if the owner was there. Nor is a token that was ended where no event is
-written: at a broker.
+one whose last try is within the clock skew, if the owner was there; and one that tries a single token of a job, from a
+place of its own, within two days after the job's scheduler has ended it. Nor is a token that was ended where no event
+is written: at a broker.
 """
 
 # Only tokens with a late attempt are looked up in the events, and there are few of them.
@@ -46,9 +51,11 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     of_first,
     of_type,
+    ok,
     software,
     some,
     went_well,
+    with_most,
 )
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -74,6 +81,10 @@ class RevocationThresholds:
         timedelta(days=1), "Time after a token ended by its age in which a job may try it again"
     )
     """A job of the day before is over."""
+    tried_after_job: timedelta = threshold(
+        timedelta(days=2), "Time after a scheduler has ended a job's token in which one is tried elsewhere"
+    )
+    """A notebook that was closed over night tries it on the next day."""
     machines_return: float = threshold(0.75, "Share of an owner's machines in a zone that come again on another day")
     """Of fixed machines nearly all do."""
 
@@ -92,8 +103,24 @@ def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> D
     attempts = seen.work("late_attempts", seen.zones.of(_by_place(late)))
     used = seen.clients.select("zone", F.lit(True).alias("used")).distinct()
     judged = _with_past(attempts, seen.usage).join(used, "zone", "left").withColumn("case", _case(thresholds))
+    judged = _without_rests_of_jobs(judged, seen, thresholds)
     in_time = ~F.col("by_age") & (F.col("last_seen") <= F.col("revoked_at") + skew)
     return _findings(judged.where(F.col("case").isNotNull() & (~in_time | (F.col("case") == STRANGE))), thresholds)
+
+
+def _without_rests_of_jobs(tries: DataFrame, seen: Observed, thresholds: RevocationThresholds) -> DataFrame:
+    """Leave out what tries one token in a strange zone soon after the owner's scheduler has ended it."""
+    ended = seen.deeds.where(ok(EventType.TOKEN_EXPIRED)).groupBy("token_id")
+    by = ended.agg(with_most("principal", "last_seen").alias("ended_by"))
+    is_over = (F.col("ended_by") == F.col("requester")) & (F.col("owner") != F.col("requester"))
+    over = seen.lives.join(by, "token_id").where(is_over).select("token_id", F.lit(True).alias("job_is_over"))
+    of_day = Window.partitionBy("zone", F.to_date("first_seen"))
+    one_token = F.size(F.collect_set("token_id").over(of_day)) == 1
+    is_soon = F.col("last_seen") <= F.col("revoked_at") + F.lit(thresholds.tried_after_job)
+    rows = tries.withColumn("one_token", one_token).join(over, "token_id", "left")
+    in_company = F.col("zone_kind") != ZoneKind.FOREIGN.value
+    is_rest = (F.col("case") == STRANGE) & in_company & F.col("one_token") & is_soon & F.col("job_is_over").isNotNull()
+    return rows.where(~F.coalesce(is_rest, F.lit(False))).drop("one_token", "job_is_over")
 
 
 def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:

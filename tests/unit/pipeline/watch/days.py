@@ -72,8 +72,17 @@ def login(owner: str, token_id: str, **fields: Any) -> Seen:
 
 def thief(token_id: str = "t-etl", **fields: Any) -> Seen:
     """Use the token of a job from another network, with another program."""
-    made: dict[str, Any] = {"wide": ELSEWHERE, "address": "198.51.100.7", "software": "kcat"}
+    made: dict[str, Any] = {"wide": ELSEWHERE, "address": "198.51.100.7", "is_public": True, "software": "kcat"}
     return login("User:etl", token_id, **made | fields)
+
+
+def together(every: float = 10, **fields: Any) -> list[Seen]:
+    """Use tokens of three owners on a new machine of the cluster, some minutes after each other."""
+    owners = (*JOBS, "User:anna")
+    return [
+        login(owner, f"t-{owner[5:]}", minutes=every * number, **{"address": "10.20.9.9", "client": "job-#"} | fields)
+        for number, owner in enumerate(owners)
+    ]
 
 
 def ends(owners: Sequence[str]) -> list[Seen]:

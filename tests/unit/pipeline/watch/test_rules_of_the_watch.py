@@ -40,6 +40,7 @@ from tests.unit.pipeline.watch.days import (
     row,
     spray,
     thief,
+    together,
     wrong_secrets,
 )
 
@@ -118,6 +119,10 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
     "eight wrong HMACs of a token in a day": (
         wrong_secrets(8, token_id="t-etl", owner="User:etl"),
         ("guessed_hmac", "t-etl", "medium"),
+    ),
+    "tokens of three owners on a new machine in an hour": (
+        together(),
+        ("tokens_together", "10.20.9.9", "high"),
     ),
     "a user changed where no administrator was": (
         [changed(wide=ELSEWHERE)],
@@ -224,6 +229,30 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "four mistyped passwords": (spray(PEOPLE[:4]), company()),
     "an old password that a program has": (spray(PEOPLE[:5], times=30), company()),
     "names that do not exist": (spray(OTHERS, reason="unknown_user"), company()),
+    "tokens of two owners on a new machine": (together()[:2], company()),
+    "tokens of three owners in three hours": (together(every=60), company()),
+    "tokens of three owners, each with a client id of its own": (
+        [replace(each, client=f"{each.owner}-#") for each in together()],
+        company(),
+    ),
+    "tokens of three owners on a machine of theirs": (together(address="10.20.0.1"), company()),
+    "tokens of three owners behind an address of the Internet": (together(is_public=True), company()),
+    "tokens of three owners at an unknown address": (together(address="unknown"), company()),
+    "tokens of new owners": (
+        [replace(each, owner=name) for each, name in zip(together(), OTHERS, strict=False)],
+        company(),
+    ),
+    "tokens of three owners in their first days": (
+        together(),
+        company(
+            owners={name: replace(each, since=NOON - timedelta(days=2)) for name, each in company().owners.items()}
+        ),
+    ),
+    "tokens of three owners on one of several machines": (
+        [replace(each, machines=2) for each in together()],
+        company(),
+    ),
+    "tokens of three owners behind a NAT": (together(is_nat=True), company()),
     "a revoked token at home: a job that was not told": (late_try(wide=CLUSTER), company()),
     "a token that is to end later, and was renewed": (
         late_try(row(RENEWED, minutes=10, principal="User:ops", owner="User:etl", token_id="t-etl")),

@@ -1,0 +1,128 @@
+"""Tokens of several owners come to one machine together, with one program.
+
+Who takes many tokens tries them, one after the other, on one machine. So this is a sign: tokens of `came_together`
+owners log in at an address for the first time within `together_within`, with the same library and the same kind of
+client id. At most `were_there` owners used tokens there before, and `at_machine` others do so in all. By then
+tokens of each of these owners were in use for `together_history`.
+
+Workers of a cluster, runners of tests and hubs have many owners, but each owner's program has a client id of its own,
+or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out.
+
+The severity is high: of 45 such machines in 32 months of sixteen companies one was honest, in a room in which a course
+was held.
+
+Not seen: tokens that a thief tries hours apart, with another client id or from another address for each, on a machine
+that many owners use, or in the first days of the table.
+"""
+
+# The work is on one row for each owner at each address.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, some
+from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class TokensTogetherThresholds:
+    """When owners that come to a machine come together."""
+
+    came_together: int = threshold(3, "Owners whose tokens come to a machine together")
+    """Two come by accident: in 32 months 270 times."""
+    together_within: timedelta = threshold(timedelta(hours=1), "... within")
+    """In three hours six times as many honest machines have them."""
+    were_there: int = threshold(2, "Owners that used tokens there before, at most")
+    """The thief's own work, and a pod that had the address."""
+    at_machine: int = threshold(12, "Owners that use tokens there besides these, at most")
+    """A gateway, a hub, and a worker of a cluster have more."""
+    together_history: timedelta = threshold(timedelta(days=3), "Time in which their tokens were used elsewhere")
+    """A new hub, or a new cluster, begins with new owners; so does the table."""
+
+
+def tokens_together(seen: Observed, thresholds: TokensTogetherThresholds) -> DataFrame:
+    """Find such machines; one finding an address."""
+    found = (
+        _together(_arrivals(seen), thresholds)
+        .groupBy("address")
+        .agg(
+            *first_and_last(),
+            F.sum("logins").alias("events"),
+            F.max("together").alias("together"),
+            F.min("before").alias("before"),
+            *(distinct(name).alias(f"{name}s") for name in ("who", "token_id")),
+            distinct(F.concat_ws(" as ", "software", "client")).alias("clients"),
+            F.max("zone").alias("zone"),
+        )
+    )
+    none = F.lit(None).cast("string")
+    return finding_rows(
+        found.where(F.col("before") <= thresholds.were_there).withColumns({"token_id": none, "owner": none}),
+        subject="address",
+        severity=F.lit(Severity.HIGH.value),
+        evidence=[
+            ("owners that came together", F.col("together")),
+            ("owners", some(F.col("whos"), SHOWN)),
+            ("tokens", some(F.col("token_ids"), SHOWN)),
+            ("clients", some(F.col("clients"))),
+            ("in zone", F.col("zone")),
+            ("owners there before", F.col("before")),
+        ],
+    )
+
+
+def _arrivals(seen: Observed) -> DataFrame:
+    """Give the first use of tokens of each owner at each address, and since when the owner uses any (`known_since`)."""
+    is_machine = (F.col("address") != UNKNOWN) & (F.col("zone_kind") != ZoneKind.NAT.value)
+    first = F.struct("first_seen", "last_seen", "software", "client", "zone", "token_id", "logins")
+    uses = seen.usage.where(F.col("token_id").isNotNull())
+    came = uses.where(is_machine).groupBy("address", "who").agg(F.min(first).alias("first"))
+    known = uses.groupBy("who").agg(F.min("first_seen").alias("known_since"))
+    return came.select("address", "who", "first.*").join(known, "who")
+
+
+def _together(came: DataFrame, thresholds: TokensTogetherThresholds) -> DataFrame:
+    """Keep those that came together; adds of how many owners they are (`together`), and how many came `before`."""
+    seconds = int(thresholds.together_within.total_seconds())
+    by_address = Window.partitionBy("address")
+    by_program = Window.partitionBy("address", "software", "client").orderBy(F.unix_seconds("first_seen"))
+    counts = {
+        "before": F.count("*").over(by_address.orderBy("first_seen", "who").rowsBetween(Window.unboundedPreceding, -1)),
+        "in_all": F.count("*").over(by_address),
+    }
+    known = F.col("known_since") + F.lit(thresholds.together_history) <= F.col("first_seen")
+    of_known = came.withColumns(counts).where(known)
+    until_then = F.count("*").over(by_program.rangeBetween(-seconds, 0))
+    together = F.max("until_then").over(by_program.rangeBetween(0, seconds))
+    rows = of_known.withColumn("until_then", until_then).withColumn("together", together)
+    few = F.col("in_all") - F.col("together") <= thresholds.at_machine
+    return rows.where((F.col("together") >= thresholds.came_together) & few)
+
+
+TOKENS_TOGETHER: Final = Sign(
+    kind="tokens_together",
+    title="Tokens of several owners at one machine",
+    meaning="A client logs in with tokens of several owners that were never at this address, one after the other.",
+    finds="a machine to which tokens of several owners come within an hour, with one program",
+    misses="tokens that are tried hours apart or under different client ids, and machines of many owners",
+    subject_type=SubjectType.ADDRESS,
+    thresholds=TokensTogetherThresholds(),
+    rule=tokens_together,
+    steps=(
+        advise("Ask whose machine this is. If a thief has it, block the address at the listeners and end the tokens:"),
+        follow_address,
+    ),
+)
