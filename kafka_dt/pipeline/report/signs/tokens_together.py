@@ -122,7 +122,8 @@ TOKENS_TOGETHER: Final = Sign(
     thresholds=TokensTogetherThresholds(),
     rule=tokens_together,
     steps=(
-        advise("Ask whose machine this is. If a thief has it, block the address at the listeners and end the tokens:"),
+        advise("Ask whose machine this is. If it is a thief's, block the address at the listeners."),
+        advise("End the tokens that the evidence names (kafka-dt token revoke)."),
         follow_address,
     ),
 )
