@@ -89,7 +89,8 @@ async def test_a_node_whose_workers_cannot_start_says_why(tmp_path: Path, caplog
         await node.supervisor.run()
     assert not node.ready.is_set()
     assert not any(alive(pid) for pid in node.pids())
-    assert caplog.records == []
+    # asyncio of Python 3.11 warns if a signal, and not its own thread, finds that a worker has ended.
+    assert [each for each in caplog.records if each.name != "asyncio"] == []
 
 
 async def test_a_worker_program_that_does_not_run_is_an_error(tmp_path: Path) -> None:
