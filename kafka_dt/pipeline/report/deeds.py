@@ -30,7 +30,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import UNKNOWN, first_and_last, login_by_token, of_type, software, went_well
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    first_and_last,
+    login_by_token,
+    of_type,
+    ok,
+    software,
+    went_well,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -70,6 +78,22 @@ def deeds_by_day(events: DataFrame) -> DataFrame:
 def changed_user() -> Column:
     """Give the principal of the SCRAM user that a deed has changed: `User:alice`."""
     return F.concat(F.lit("User:"), F.col("user"))
+
+
+def token_grants(deeds: DataFrame) -> DataFrame:
+    """Give the ACLs that let a principal create tokens for others.
+
+    Returns:
+        A row for each: the `requester`, the `pattern` type and the `resource` that name the owners, when it was made
+        (`granted_at`), and by which `operator`.
+    """
+    acl = F.col("acl")
+    groups = enumerate(("pattern", "resource", "requester"), start=2)
+    return deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(ALLOWS_TOKENS)).select(
+        *(F.regexp_extract(acl, ALLOWS_TOKENS, number).alias(name) for number, name in groups),
+        F.col("first_seen").alias("granted_at"),
+        F.col("principal").alias("operator"),
+    )
 
 
 def known_since(deeds: DataFrame, clients: DataFrame) -> DataFrame:

@@ -27,9 +27,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, ALLOWS_TOKENS
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, token_grants
 from kafka_dt.pipeline.report.expressions import ok
-from kafka_dt.pipeline.report.workdays import is_in_day, office_hours
+from kafka_dt.pipeline.report.workdays import is_in_day, with_in_office
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,8 +58,7 @@ def operators_tokens(deeds: DataFrame, days: DataFrame) -> DataFrame:
         days: which principals work by day, as `workdays.workdays` makes it.
     """
     made = deeds.where(ok(EventType.TOKEN_CREATED) & (F.col("owner") != F.col("principal"))).select(
-        *("token_id", "owner", "date", F.col("principal").alias("who"), F.col("first_seen").alias("made_at")),
-        F.hour("first_seen").alias("hour"),
+        *("token_id", "owner", "date", F.col("principal").alias("who"), F.col("first_seen").alias("made_at"))
     )
     counts = {
         "tokens": F.count("*").over(Window.partitionBy("who", "owner")),
@@ -67,12 +66,8 @@ def operators_tokens(deeds: DataFrame, days: DataFrame) -> DataFrame:
         "owners_in_all": F.size(F.collect_set("owner").over(Window.partitionBy("who"))),
     }
     few = (F.col("tokens") <= _FEW) & (F.col("owners") < _OWNERS) & (F.col("owners_in_all") <= _OWNERS_IN_ALL)
-    by_hand = (
-        made.join(F.broadcast(days), "who")
-        .withColumns(counts)
-        .where(few & is_in_day(F.col("made_at")))
-        .join(F.broadcast(office_hours(days)), "hour")
-    )
+    of_people = made.join(F.broadcast(days), "who").withColumns(counts).where(few & is_in_day(F.col("made_at")))
+    by_hand = with_in_office(of_people, "made_at", days).where("in_office")
     administrators = deeds.where(ok(*ADMINISTRATION)).select(F.col("principal").alias("owner")).distinct()
     of_programs = by_hand.join(administrators, "owner", "left_anti")
     allowed = _just_allowed(of_programs, deeds)
@@ -90,14 +85,10 @@ def without_first_day(usage: DataFrame, tokens: DataFrame, work: WriteAndRead) -
 
 def _just_allowed(made: DataFrame, deeds: DataFrame) -> DataFrame:
     """Give the tokens whose requesters had just been allowed to make tokens for others, or allowed it themselves."""
-    allowed = deeds.where(ok(EventType.ACL_CREATED) & F.col("acl").rlike(ALLOWS_TOKENS)).select(
-        F.regexp_extract("acl", ALLOWS_TOKENS, 4).alias("allowed"),
-        F.col("principal").alias("allowed_by"),
-        F.col("first_seen").alias("allowed_at"),
-    )
-    is_allowed = (F.col("allowed") == F.col("who")) | (F.col("allowed") == "User:*")
-    before = F.col("allowed_at") <= F.col("made_at") + F.lit(_SKEW)
-    just_now = F.col("allowed_at") >= F.col("made_at") - F.lit(_ALLOWED)
-    by_itself = F.col("allowed_by") == F.col("who")
-    pairs = made.select("token_id", "who", "made_at").join(F.broadcast(allowed), is_allowed & before)
+    is_allowed = (F.col("requester") == F.col("who")) | (F.col("requester") == "User:*")
+    before = F.col("granted_at") <= F.col("made_at") + F.lit(_SKEW)
+    just_now = F.col("granted_at") >= F.col("made_at") - F.lit(_ALLOWED)
+    by_itself = F.col("operator") == F.col("who")
+    grants = F.broadcast(token_grants(deeds))
+    pairs = made.select("token_id", "who", "made_at").join(grants, is_allowed & before)
     return pairs.where(just_now | by_itself).select("token_id")

@@ -22,7 +22,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, deeds_by_day
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, ALLOWS_TOKENS, TOKEN_CHANGES, deeds_by_day
 from kafka_dt.pipeline.report.expressions import (
     EPOCH,
     TOKEN_EVENTS,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-ALLOWS: Final = re.compile(r"ALLOW (?:CreateTokens|All) of \w+ User:'.*' to (.*) from \S+")
+ALLOWS: Final = re.compile(ALLOWS_TOKENS)
 """The text of an ACL that lets a principal create tokens for a user (KIP-373)."""
 HISTORY: Final = timedelta(days=30)
 """From how much of the table is learned."""
@@ -259,7 +259,7 @@ def _principals(
         elif row["principal"] is not None:
             made[row["principal"]].add(row)
         if row["type"] == EventType.ACL_CREATED and (allowed := ALLOWS.fullmatch(row["acl"] or "")):
-            grants[allowed[1]].append(row["first_seen"])
+            grants[allowed[4]].append(row["first_seen"])
     principals = {name: each.principal(at) for name, each in made.items()}
     return principals, {name: tuple(sorted(instants)) for name, instants in grants.items()}, rotated
 

@@ -84,7 +84,7 @@ def _remember(row: Seen, state: State) -> None:
     if row.is_ok(EventType.KEYS_CHANGED):
         state.rotated = max(state.rotated, row.last_seen)
     if row.is_ok(EventType.ACL_CREATED) and (allowed := ALLOWS.fullmatch(row.acl or "")):
-        state.grants.setdefault(allowed[1], []).append(row.first_seen)
+        state.grants.setdefault(allowed[4], []).append(row.first_seen)
     if row.token_id is not None and row.outcome == "ok":
         home = state.homes.get(row.token_id, Home("", row.last_seen))
         first = row.wide if row.is_ok(EventType.LOGIN) else ""

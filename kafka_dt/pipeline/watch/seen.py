@@ -111,14 +111,13 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             "expiry_time",
             address.alias("address"),
             wide_network(address).alias("wide"),
-            is_public(wide_network(address)).alias("is_public"),
             _is_kind(ZoneKind.NAT, address, networks).alias("is_nat"),
             _is_kind(ZoneKind.FOREIGN, address, networks).alias("is_foreign"),
             software(F.col("client_software")).alias("software"),
             client_shape(F.col("client_id")).alias("client"),
             F.when(~login_by_token(), address).alias("each_address"),
         )
-        .groupBy(*_NAMES, "wide", "is_public", "is_nat", "is_foreign", "software", "client", "each_address")
+        .groupBy(*_NAMES, "wide", "is_nat", "is_foreign", "software", "client", "each_address")
         .agg(
             *first_and_last("time", "time"),
             F.min("address").alias("address"),
@@ -128,6 +127,7 @@ def seen_rows(events: DataFrame, networks: Sequence[Network]) -> list[Seen]:
             F.min("expiry_time").alias("expiry"),
         )
         .drop("each_address")
+        .withColumn("is_public", is_public(F.col("wide")))
         .orderBy(refused_login, "first_seen")
         .limit(MOST_ROWS)
     )

@@ -162,14 +162,14 @@ class State:
 
     def tally(self, kind: str, subject: str, row: Seen) -> Tally:
         """Give the count of what a subject did on the day of a row."""
-        key = (kind, subject, f"{row.first_seen:%Y-%m-%d}")
+        key = _of_day(kind, subject, row)
         if (tally := self.tallies.get(key)) is None:
             tally = self.tallies[key] = Tally(row.first_seen, row.last_seen)
         return tally
 
     def has_tally(self, kind: str, subject: str, row: Seen) -> bool:
         """Whether something of a subject was counted on the day of a row."""
-        return (kind, subject, f"{row.first_seen:%Y-%m-%d}") in self.tallies
+        return _of_day(kind, subject, row) in self.tallies
 
     def put(self, finding: Finding) -> bool:
         """Keep a finding, in the place of an earlier one about the same; False if it says nothing new."""
@@ -250,6 +250,10 @@ def _of_each_kind(
         for each in of_kind.values()
     )
     return dict(chain.from_iterable(few))
+
+
+def _of_day(kind: str, subject: str, row: Seen) -> tuple[str, str, str]:
+    return kind, subject, f"{row.first_seen:%Y-%m-%d}"
 
 
 def _hash(group: str, thing: str) -> str:

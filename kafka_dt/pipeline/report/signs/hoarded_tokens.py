@@ -36,7 +36,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import EPOCH, as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
 from kafka_dt.pipeline.report.signs.bursts import DAY, HOUR
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import (
@@ -139,7 +139,7 @@ def _by_hand(made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> Da
             F.count(F.when(F.col("used"), 1)).alias("used_then"),
             F.count_distinct(F.hour("first_seen")).alias("hours_then"),
         )
-        .withColumn("number", F.datediff("day", F.lit(EPOCH)))
+        .withColumn("number", F.unix_date("day"))
         .withColumns({name: F.sum(of_day).over(lately) for name, of_day in sums.items()})
         .withColumn("usual_days", F.coalesce(F.max("in_days").over(before), F.lit(0)))
     )

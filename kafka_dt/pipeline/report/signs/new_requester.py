@@ -54,7 +54,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, ALLOWS_TOKENS, known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since, token_grants
 from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
@@ -181,18 +181,10 @@ def _with_others(new: DataFrame, lives: DataFrame) -> DataFrame:
 
 def _with_grants(new: DataFrame, deeds: DataFrame) -> DataFrame:
     """Add when an ACL first allowed it, and how many ACLs for the requester came within an hour of that one."""
-    acl = F.col("acl")
-    grants = deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(ALLOWS_TOKENS)).select(
-        F.regexp_extract(acl, ALLOWS_TOKENS, 4).alias("requester"),
-        F.regexp_extract(acl, ALLOWS_TOKENS, 2).alias("pattern"),
-        F.regexp_extract(acl, ALLOWS_TOKENS, 3).alias("resource"),
-        F.col("first_seen").alias("granted_at"),
-        F.col("principal").alias("operator"),
-    )
     within_an_hour = (
         Window.partitionBy("requester").orderBy(F.unix_seconds("granted_at")).rangeBetween(-_HOUR_S, _HOUR_S)
     )
-    counted = grants.withColumn("together", F.count("*").over(within_an_hour))
+    counted = token_grants(deeds).withColumn("together", F.count("*").over(within_an_hour))
     begins = (F.col("pattern") == "PREFIXED") & F.col("owner").startswith(F.col("resource"))
     covers = (F.col("resource") == F.col("owner")) | (F.col("resource") == "*") | begins
     first = (
