@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_dt.pipeline.cases import Case
+    from kafka_dt.pipeline.engines import Engine
     from kafka_dt.pipeline.generator import Incident
     from kafka_dt.pipeline.ingest import Counts
     from kafka_dt.pipeline.report.signs import Finding, Signs
@@ -97,8 +98,24 @@ class Shown:
     seconds: float
 
 
-def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Telling, *, now: datetime) -> Shown:
-    """Run the whole pipeline into a folder, which is made when missing; the scenario is over by `now`, in UTC.
+def run_demo(
+    spark: SparkSession,
+    engine: AbstractContextManager[Engine],
+    scenario: Scenario,
+    folder: Path,
+    telling: Telling,
+    *,
+    now: datetime,
+) -> Shown:
+    """Run the whole pipeline into a folder, which is made when missing.
+
+    Args:
+        spark: makes the events and ingests them.
+        engine: computes the report; it is entered after that.
+        scenario: what happens in the events; it is over by `now`.
+        folder: for all that is made.
+        telling: is told of each step.
+        now: the time, in UTC.
 
     Raises:
         FolderNotOurs: the folder has something else in it.
@@ -115,10 +132,11 @@ def run_demo(spark: SparkSession, scenario: Scenario, folder: Path, telling: Tel
     with telling.step("Ingesting them") as step:
         counts = _ingest(spark, table, generated, now, step)
     telling.note(f"{counts.events:,} events in the table, {counts.quarantined:,} in quarantine")
-    with telling.step("Reporting on them") as step:
+    with telling.step("Reporting on them") as step, engine as running:
         to = folder / _REPORT
         # On a cluster the folder is mounted everywhere, or there would be no events.
-        made = report(spark, table, to, ReportSettings(), progress=step.now, now=now, parquet=f"file://{to / PARQUET}")
+        parquet = f"file://{to / PARQUET}"
+        made = report(running, table, to, ReportSettings(), progress=step.now, now=now, parquet=parquet)
     contents = made.contents
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
     verdicts = judge(generated.truth.incidents, contents.findings, contents.signs)

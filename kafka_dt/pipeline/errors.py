@@ -2,6 +2,7 @@
 
 PipelineError
   SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once
+  SailNotStarted        Sail is not installed, or the system does not let it have a network of its own
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   OldTable              the table at the path is one of an earlier release
@@ -47,6 +48,14 @@ class SparkNotStarted(PipelineError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"Spark does not start: {reason}")
+        self.reason = reason
+
+
+class SailNotStarted(PipelineError):
+    """Sail cannot run here."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Sail does not start: {reason}; --engine spark needs none")
         self.reason = reason
 
 

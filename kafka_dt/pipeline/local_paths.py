@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -41,10 +42,23 @@ def is_missing(path: str, conf: Mapping[str, str]) -> bool:
     Raises:
         OSError: this process may not look there.
     """
+    here = None if means_other(path, conf) else local_path(path)
+    return here is not None and not here.exists()
+
+
+def local_path(path: str) -> Path | None:
+    """Give the path of a path or a `file` URI; None for a URI of another file system or another machine."""
     scheme, colon, rest = path.partition(":")
     if not colon or "/" in scheme:
-        return not (_DEFAULT in conf or _CONFIGURED & os.environ.keys() or Path(path).exists())
+        return Path(path)
     if scheme != "file":
-        return False
+        return None
     host, slash, below = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
-    return not host and not Path(slash + below).exists()
+    return None if host else Path(slash + below)
+
+
+def means_other(path: str, conf: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Say whether a path may be another one to Spark: it has no scheme, and Hadoop is configured."""
+    scheme, colon, _ = path.partition(":")
+    has_scheme = bool(colon) and "/" not in scheme
+    return not has_scheme and (_DEFAULT in conf or bool(_CONFIGURED & os.environ.keys()))

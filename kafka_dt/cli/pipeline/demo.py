@@ -20,7 +20,7 @@ import click
 from kafka_dt.cli.options import example, make_user_data_dir, together
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.pipeline.cases import case_count, write_worst
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.session import EngineChoice, session_options, started, started_engine
 from kafka_dt.cli.progress import Steps
 
 if TYPE_CHECKING:
@@ -165,7 +165,9 @@ def demo(
     with started("demo", master, {**_SMALL, **conf}, delta=True, once=True) as spark:
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
-        shown = run_demo(spark, scenario, folder or make_user_data_dir() / "demo", Steps(), now=now)
+        folder = folder or make_user_data_dir() / "demo"
+        engine = started_engine("demo", EngineChoice.AUTO, master, conf, [str(folder)])
+        shown = run_demo(spark, engine, scenario, folder, Steps(), now=now)
     _tell_shown(shown, output)
 
 

@@ -25,7 +25,7 @@ from kafka_dt.cli.options import EXISTING_FILE, PrincipalType, example
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.cases import case_count, write_worst
-from kafka_dt.cli.pipeline.session import session_options, started
+from kafka_dt.cli.pipeline.session import EngineChoice, engine_option, session_options, started_engine
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
 from kafka_dt.pipeline.errors import NoTable
@@ -134,6 +134,7 @@ def _duration(_context: click.Context, _parameter: click.Parameter, hours: float
 )
 @alert_options
 @output_option()
+@engine_option
 @session_options
 def report(  # noqa: PLR0917 - click gives them by name
     table: str,
@@ -150,6 +151,7 @@ def report(  # noqa: PLR0917 - click gives them by name
     fail_on: str | None,
     alerting: Alerting,
     output: Output,
+    engine: EngineChoice,
     master: str | None,
     conf: Mapping[str, str],
 ) -> None:
@@ -182,9 +184,10 @@ def report(  # noqa: PLR0917 - click gives them by name
     )
     if is_missing(table, conf):
         raise NoTable(table)
-    with started("report", master, conf, delta=True, once=True) as spark, Steps().step("Reading the table") as step:
+    places = [table, str(to) if parquet is None else parquet]
+    with started_engine("report", engine, master, conf, places) as running, Steps().step("Reading the table") as step:
         made = make_report(
-            spark,
+            running,
             Table(table),
             to,
             settings,

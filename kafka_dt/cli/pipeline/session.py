@@ -1,4 +1,4 @@
-"""What the commands on Spark share: where it runs, with which settings, and how they start it.
+"""What the commands of the pipeline share: where Spark runs, with which settings, and how they start it, or Sail.
 
 @click.command()
 @session_options
@@ -10,17 +10,21 @@ def command(*, master: str | None, conf: Mapping[str, str]) -> None:
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
 
 from kafka_dt.cli.options import together
+from kafka_dt.pipeline.errors import SailNotStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
+
+    from kafka_dt.pipeline.engines import Engine
 
 
 def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
@@ -49,6 +53,67 @@ session_options: Final = together(
     ),
 )
 """Adds `--master` and `--conf`: the arguments `master` and `conf`."""
+
+
+class EngineChoice(StrEnum):
+    """What is to compute a report."""
+
+    AUTO = "auto"
+    """Sail, if nothing asks for Spark and Sail can run here; Spark otherwise."""
+    SAIL = "sail"
+    SPARK = "spark"
+
+
+engine_option: Final = click.option(
+    "--engine",
+    type=click.Choice([each.value for each in EngineChoice]),
+    default=EngineChoice.AUTO.value,
+    show_default=True,
+    callback=lambda _context, _parameter, value: EngineChoice(value),
+    help="What computes the report. Sail is several times as quick as Spark on one machine and needs no Java, but it "
+    "reads and writes directories of this machine alone. auto takes Spark with --master or --conf, under spark-submit, "
+    "for other directories, and where Sail cannot run; otherwise Sail.",
+)
+"""Adds `--engine`: the argument `engine`."""
+
+
+@contextmanager
+def started_engine(
+    name: str, choice: EngineChoice, master: str | None, conf: Mapping[str, str], places: Sequence[str]
+) -> Iterator[Engine]:
+    """Give a running engine.
+
+    Args:
+        name: of the application.
+        choice: of the option.
+        master: of the option.
+        conf: of the option.
+        places: paths and URIs that are read or written.
+
+    Raises:
+        PipelineError: it does not start.
+        KeyboardInterrupt: Ctrl-C came.
+    """
+    from kafka_dt.pipeline.engines import SailEngine, SparkEngine, is_in_reach, sail_session  # noqa: PLC0415 - an extra
+    from kafka_dt.pipeline.session import is_submitted  # noqa: PLC0415 - as above
+
+    for_spark = master is not None or bool(conf) or is_submitted() or not all(map(is_in_reach, places))
+    if choice is EngineChoice.SAIL and for_spark:
+        raise click.UsageError(
+            "--engine sail takes directories of this machine, without spaces and the like in their paths, and neither "
+            "--master nor --conf."
+        )
+    with ExitStack() as stack:
+        try:
+            sail = None if for_spark or choice is EngineChoice.SPARK else stack.enter_context(sail_session())
+        except SailNotStarted:
+            if choice is EngineChoice.SAIL:
+                raise
+            sail = None
+        if sail is not None:
+            yield SailEngine(sail)
+        else:
+            yield SparkEngine(stack.enter_context(started(name, master, conf, delta=True, once=True)))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """All analyses of a table, in order: each writes its result, and the next ones read it.
 
-    contents = Analysis(events, ReportSettings(), Store(spark, "/reports/parquet"), progress).contents(now)
+    contents = Analysis(events, ReportSettings(), Store(engine, "/reports/parquet"), progress).contents(now)
 
 Nothing but small aggregates and the first rows of lists is brought to the driver. Neither memory nor the plans of Spark
 grow with the number of events or analyses: each step reads files and writes files.
@@ -39,7 +39,6 @@ from kafka_dt.pipeline.report.suppressions import suppress
 from kafka_dt.pipeline.report.timeline import Counted, Timeline, activity, alive_over_time, alive_series
 from kafka_dt.pipeline.report.told_once import told_once
 from kafka_dt.pipeline.report.zones import Zones
-from kafka_dt.pipeline.session import for_few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -126,7 +125,7 @@ class Analysis:
         )
         types = counted.by_type()
         events = sum(each.events for each in types)
-        with for_few_rows(usage.sparkSession) if events < _FEW_EVENTS else nullcontext():
+        with self._store.engine.for_few_rows() if events < _FEW_EVENTS else nullcontext():
             self._progress("Comparing principals")
             observed = Observed.of(self._events, usage, lives, deeds=deeds, zones=zones, work=self._store.work)
             found = look_for(settings.signs, observed)

@@ -186,7 +186,7 @@ def _next(ways: DataFrame, frontier: DataFrame, step: int) -> DataFrame:
     """Go one step on; of several ways to one thing the first in the order of text is kept."""
     from_here = (F.col("type") == F.col("from_type")) & (F.col("node") == F.col("from_node"))
     hop = F.struct("relation", F.col("to_type").alias("type"), F.col("to_node").alias("node"))
-    way = F.struct("relation", "from_node", F.concat("path", F.array(hop)).alias("path"))
+    way = F.struct("relation", "from_node", F.concat("path", F.array(hop).cast(_PATH)).alias("path"))
     gives = F.col("relation").isin([relation.value for relation in _GIVING])
     return (
         frontier.join(ways, from_here)

@@ -3,7 +3,7 @@
     events.where(of_type(EventType.LOGIN) & went_well())
     usage.withColumn("subnet", subnet(F.col("address")))
 
-Everything but `rows_of` is a function of Spark SQL. The session's time zone has to be UTC, as
+Everything but `rows_of` and `each_row_of` is a function of Spark SQL. The session's time zone has to be UTC, as
 `kafka_dt.pipeline.session` sets it: instants are shown as text.
 
 The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
@@ -17,13 +17,16 @@ Source: kafka_dt/audit/event.py; RFC 4291, section 2.2; RFC 5952
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import is_remote
 from pyspark.sql.types import TimestampType
 
 from kafka_dt.audit import EventType, Outcome
+from kafka_dt.pipeline.table.schema import completed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,6 +113,11 @@ def until(events: DataFrame, at: datetime) -> DataFrame:
     return events.where((F.col("date") <= F.to_date(instant)) & (F.col("time") <= instant))
 
 
+def union(first: DataFrame, second: DataFrame) -> DataFrame:
+    """Put the rows of two frames together; what one lacks is null, of the type that it has in the other."""
+    return completed(first, second.schema).unionByName(completed(second, first.schema))
+
+
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """Collect a frame that was aggregated or limited before.
 
@@ -179,6 +187,11 @@ def of_first(value: str, *by: str) -> Column:
 def nth(values: Column | str, number: int) -> Column:
     """Aggregate the n-th smallest value, equal ones counted each; null if there are fewer."""
     return F.get(F.array_sort(F.collect_list(values)), F.lit(number - 1))
+
+
+def at_share(values: Column | str, share: float) -> Column:
+    """Aggregate the smallest value that is not below this share of all values; with 0.5 the middle one."""
+    return F.element_at(F.array_sort(F.collect_list(values)), F.ceil(F.count(values) * share).cast("int"))
 
 
 def distinct(values: Column | str) -> Column:
@@ -255,7 +268,8 @@ def _plain(address: Column) -> Column:
     without_scope = F.substring_index(F.lower(address), "%", 1)
     # Regular expressions take most of the time where a million places are found: one is used where it may match only.
     is_mapped = without_scope.startswith(_MAPPED) & without_scope.rlike(rf"^{_MAPPED}[0-9.]+$")
-    return F.when(is_mapped, F.substring_index(without_scope, ":", -1)).otherwise(without_scope)
+    plain = F.when(is_mapped, F.substring_index(without_scope, ":", -1)).otherwise(without_scope)
+    return plain.cast("string")  # Sail does not split what `substring_index` gives unless it is cast
 
 
 def _hex(number: Column, digits: int) -> Column:
@@ -281,8 +295,17 @@ def _network(address: Column, ipv4_bits: int, ipv6_bits: int) -> Column:
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    words = F.regexp_replace(F.lower(shortened(client_id)), _VARIABLE, "$1#")
-    return F.coalesce(F.regexp_replace(words, _REPEATED, "#"), F.lit(UNKNOWN))
+    name = F.lower(shortened(client_id))
+    if is_remote():
+        words = F.udf(_without_variables, "string")(name)
+    else:
+        words = F.regexp_replace(F.regexp_replace(name, _VARIABLE, "$1#"), _REPEATED, "#")
+    return F.coalesce(words, F.lit(UNKNOWN))
+
+
+def _without_variables(name: str | None) -> str | None:
+    """Do the same in Python: Sail's regular expressions do not look around."""
+    return None if name is None else re.sub(_REPEATED, "#", re.sub(_VARIABLE, r"\g<1>#", name))
 
 
 def is_given(client: Column) -> Column:
@@ -311,4 +334,5 @@ def _groups(ipv6: Column) -> Column:
 
 
 def _split(groups: Column) -> Column:
-    return F.when(groups == "", F.array().cast("array<string>")).otherwise(F.split(groups, ":"))
+    text = groups.cast("string")  # as in `_plain`
+    return F.when(text == "", F.array().cast("array<string>")).otherwise(F.split(text, ":"))

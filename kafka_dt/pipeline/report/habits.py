@@ -125,7 +125,8 @@ class Habits:
 def month_around(instant: str) -> WindowSpec:
     """Give the window of the rows whose `instant` is within `AROUND` of a row's."""
     seconds = int(AROUND.total_seconds())
-    return Window.orderBy(F.unix_seconds(instant)).rangeBetween(-seconds, seconds)
+    # All rows are in one partition; said so, neither Spark nor pyspark warns of it.
+    return Window.partitionBy(F.lit(1)).orderBy(F.unix_seconds(instant)).rangeBetween(-seconds, seconds)
 
 
 def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:

@@ -1,6 +1,6 @@
 """Makes a whole report of a table: the page, the JSON and the Parquet output.
 
-    made = report(spark, Table("/data/audit"), Path("/reports/today"), ReportSettings(), progress=print, now=now)
+    made = report(engine, Table("/data/audit"), Path("/reports/today"), ReportSettings(), progress=print, now=now)
     made.page    # /reports/today/report.html
 
 The page comes last; an earlier one stays until then. Page and JSON are written on the driver's machine, each whole or
@@ -23,14 +23,12 @@ from kafka_dt.pipeline.report.analysis import Analysis, ReportSettings
 from kafka_dt.pipeline.report.contents import as_json
 from kafka_dt.pipeline.report.page import html
 from kafka_dt.pipeline.report.store import Store
-from kafka_dt.pipeline.session import runs_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from pyspark.sql import SparkSession
-
+    from kafka_dt.pipeline.engines import Engine
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.table import Table
 
@@ -51,7 +49,7 @@ class Made:
 
 
 def report(
-    spark: SparkSession,
+    engine: Engine,
     table: Table,
     to: Path,
     settings: ReportSettings,
@@ -63,7 +61,7 @@ def report(
     """Make a report of a table.
 
     Args:
-        spark: does the work.
+        engine: does the work.
         table: has the events.
         to: a directory of this machine, made if need be; an earlier report in it is replaced.
         settings: what the report is to say.
@@ -77,11 +75,11 @@ def report(
         OSError: `to` cannot be written.
     """
     to = to.resolve()
-    output = output_uri(parquet, to, here=runs_here(spark))
+    output = output_uri(parquet, to, here=engine.runs_here)
     to.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        events, quarantined = table.events(spark), _quarantined(spark, table)
-        store = Store(spark, output)
+        events, quarantined = engine.events(table), _quarantined(engine, table)
+        store = Store(engine, output)
         try:
             analysis = Analysis(events, settings, store, progress)
             contents = analysis.contents(now, quarantined=quarantined, table=table.path)
@@ -114,8 +112,8 @@ def _reason(error: PySparkException | Py4JError) -> str:
     return str(text).partition("\n")[0]
 
 
-def _quarantined(spark: SparkSession, table: Table) -> int:
+def _quarantined(engine: Engine, table: Table) -> int:
     try:
-        return table.quarantine(spark).count()
+        return engine.quarantine(table).count()
     except NoTable:
         return 0

@@ -1,6 +1,6 @@
 """Keep the results of analyses in the Parquet output, from which later analyses read them.
 
-    store = Store(spark, "/reports/parquet")
+    store = Store(SparkEngine(spark), "/reports/parquet")
     store.begin()
     usage = store.keep(ParquetOutput.USAGE, logins_by_place(events))
     rows = store.work("rows", usage.join(...))      # until `clear_work`
@@ -17,12 +17,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.pipeline.errors import OutputTaken
-from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.engines import Engine
 
     WriteAndRead = Callable[[str, DataFrame], DataFrame]
     """`Store.work`: writes a frame under a name, and gives it as it was written."""
@@ -49,10 +50,10 @@ class ParquetOutput(StrEnum):
 class Store:
     """The output of one report, in a directory that a path or URI names."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark = spark
-        self._storage = Storage(spark, root)
-        self.root = self._storage.root
+    def __init__(self, engine: Engine, root: str) -> None:
+        self.engine = engine
+        self._files = engine.files(root)
+        self.root = self._files.root
         """The URI of the directory."""
 
     def begin(self) -> None:
@@ -61,20 +62,18 @@ class Store:
         Raises:
             OutputTaken: it has a directory of the name of an output, and no report has made it.
         """
-        if not self._storage.exists(_MARK):
-            if taken := [name.value for name in ParquetOutput if self._storage.exists(name)]:
+        if not self._files.exists(_MARK):
+            if taken := [name.value for name in ParquetOutput if self._files.exists(name)]:
                 raise OutputTaken(self.root, taken)
-            if not self._storage.exists():
-                self._storage.make_root()
-            self._storage.write_document(_MARK, {"made_by": "kafka-dt pipeline report"})
+            if not self._files.exists():
+                self._files.make_root()
+            self._files.write_document(_MARK, {"made_by": "kafka-dt pipeline report"})
         for name in (_WORK, *ParquetOutput):
-            self._storage.delete(name)
+            self._files.delete(name)
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Write an output, and give it as it was written."""
-        uri = self._storage.uri(name)
-        frame.write.mode("overwrite").parquet(uri)
-        return self._spark.read.schema(frame.schema).parquet(uri)
+        return self.engine.written(self._files.uri(name), frame)
 
     def work(self, name: str, frame: DataFrame) -> DataFrame:
         """Write something that is needed until `clear_work`, and give it as it was written."""
@@ -82,4 +81,4 @@ class Store:
 
     def clear_work(self) -> None:
         """Delete the temporary results."""
-        self._storage.delete(_WORK)
+        self._files.delete(_WORK)

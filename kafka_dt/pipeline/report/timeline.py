@@ -218,12 +218,12 @@ def alive_series(counted: DataFrame, timeline: Timeline) -> Mapping[str, Series]
 def _names() -> Column:
     no_renewer = F.array(F.lit(NOBODY))
     renewers = F.when(F.size("renewers") > 0, F.array_distinct("renewers")).otherwise(no_renewer)
-    single = [_named(role, F.coalesce(role.value, F.lit(NOBODY))) for role in (Role.OWNER, Role.REQUESTER)]
+    single = [_named(role, F.col(role.value)) for role in (Role.OWNER, Role.REQUESTER)]
     return F.concat(F.array(*single), F.transform(renewers, lambda name: _named(Role.RENEWER, name)))
 
 
 def _named(role: Role, name: Column) -> Column:
-    return F.struct(F.lit(role.value).alias("role"), name.alias("name"))
+    return F.struct(F.lit(role.value).alias("role"), F.coalesce(name, F.lit(NOBODY)).alias("name"))
 
 
 def _changes() -> Column:

@@ -27,6 +27,7 @@ from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from kafka_dt.pipeline.table.schema import completed
 from kafka_dt.pipeline.table.storage import Storage
 
 if TYPE_CHECKING:
@@ -102,13 +103,13 @@ class DeltaFiles:
         if not self.exists():
             return self._nothing()
         reader = self._spark.read.format("delta").option("versionAsOf", self._snapshot().version())
-        return self._complete(reader.load(self._uri))
+        return completed(reader.load(self._uri), self._layout.schema)
 
     def latest(self) -> DataFrame:
         """Read what it has when the frame is used; used in an `append`, what that rests on."""
         if not self.exists():
             return self._nothing()
-        return self._complete(self._spark.read.format("delta").load(self._uri))
+        return completed(self._spark.read.format("delta").load(self._uri), self._layout.schema)
 
     def last_batch(self, series: str) -> int:
         """Give the number of the last batch of a series that was appended, -1 if none was."""
@@ -189,10 +190,6 @@ class DeltaFiles:
     def _nothing(self) -> DataFrame:
         columns = (F.lit(None).cast(each.dataType).alias(each.name) for each in self._layout.schema)
         return self._spark.range(0).select(*columns).limit(0)
-
-    def _complete(self, rows: DataFrame) -> DataFrame:
-        missing = [each for each in self._layout.schema if each.name not in rows.columns]
-        return rows.select("*", *(F.lit(None).cast(each.dataType).alias(each.name) for each in missing))
 
 
 @contextmanager

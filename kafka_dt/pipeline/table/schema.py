@@ -19,7 +19,7 @@ from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import (
     ArrayType,
@@ -138,3 +138,9 @@ def instant(milliseconds: Column) -> Column:
 def day(milliseconds: Column) -> Column:
     """Give the day of milliseconds since 1970, in UTC."""
     return F.date_from_unix_date(F.floor(milliseconds / F.lit(DAY_MS)).cast("int"))
+
+
+def completed(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Add the columns of a schema that rows lack, as nulls."""
+    missing = [each for each in schema if each.name not in rows.columns]
+    return rows.select("*", *(F.lit(None).cast(each.dataType).alias(each.name) for each in missing))

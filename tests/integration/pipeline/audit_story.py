@@ -24,7 +24,6 @@ from kafka_dt.pipeline.report.networks import load_networks
 from kafka_dt.pipeline.report.signs import look_for
 from kafka_dt.pipeline.report.signs.finding import collected
 from kafka_dt.pipeline.report.store import Store
-from kafka_dt.pipeline.session import for_few_rows
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.schema import CLUSTER_ID, DATE, INSTANTS, LINE_SCHEMA, day, instant
 from tests.support.spark.observed import observed
@@ -32,6 +31,7 @@ from tests.support.spark.observed import observed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafka_dt.pipeline.engines import Engine
     from kafka_dt.pipeline.report.signs import Finding, Sign
 
 WEEK = timedelta(days=7)
@@ -192,22 +192,22 @@ def write_table(spark: SparkSession, lines: str, table: Path) -> None:
 
 
 def found_in(
-    spark: SparkSession, story: Story, folder: Path, signs: Sequence[Sign[Any]], networks: str = ""
+    engine: Engine, story: Story, folder: Path, signs: Sequence[Sign[Any]], networks: str = ""
 ) -> tuple[Finding, ...]:
     """Look for signs in a story's events, without the time that a table takes.
 
     Args:
-        spark: runs the rules.
+        engine: runs the rules.
         story: what happened.
         folder: for what the rules keep.
         signs: what to look for.
         networks: the lines of a file of networks.
     """
-    work = Store(spark, str(folder / "work")).work
-    events = work("events", event_rows(spark, story.write_lines(folder)).coalesce(1))
+    work = Store(engine, str(folder / "work")).work
+    events = work("events", event_rows(engine.session, story.write_lines(folder)).coalesce(1))
     file = folder / "networks.csv"
     file.write_text(networks, encoding="utf-8")
-    with for_few_rows(spark):
+    with engine.for_few_rows():
         return collected(look_for(signs, observed(events, work, load_networks(file) if networks else ())))
 
 

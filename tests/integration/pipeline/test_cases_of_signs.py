@@ -7,8 +7,9 @@ hours; `{n}` in a text is the number of the event). An event has the fields of `
 days since the story begins; `by`, the id of the token with which the client logs in; `lives`, how many hours a token
 lives after the event, which makes it, renews it or shortens its life.
 
-All stories are in one table, so that one run of Spark is enough. Each has its own month, its own names and its own
-networks: `#` in a text is its number. The stories marked `cold` are in the first month, with nothing before them.
+All stories are in one table, so that one run is enough; `make soak` has one of Spark as well. Each has its own month,
+its own names and its own networks: `#` in a text is its number. The stories marked `cold` are in the first month,
+with nothing before them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,8 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.engines import SparkEngine
 from kafka_dt.pipeline.report.signs import SIGNS
 from tests.integration.pipeline.audit_story import Story, found_in
+from tests.support.spark.engines import sail_or_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,13 +130,19 @@ def _tell(story: Story, begin: datetime, event: dict[str, Any], tokens: dict[str
 CASES: Final = list(_cases())
 
 
-@pytest.fixture(scope="module")
-def findings(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
+@pytest.fixture(scope="module", params=["sail", pytest.param("spark", marks=pytest.mark.soak)])
+def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Finding, ...]:
     folder = tmp_path_factory.mktemp("cases")
     story = Story()
     for case in CASES:
         case.tell(story)
-    return found_in(spark, story, folder, SIGNS, NETWORKS)
+
+    def spark() -> SparkSession:
+        session: SparkSession = request.getfixturevalue("spark")
+        return session
+
+    with sail_or_spark(spark) if request.param == "sail" else nullcontext(SparkEngine(spark())) as engine:
+        return found_in(engine, story, folder, SIGNS, NETWORKS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.sign}: {case.name}" for case in CASES])

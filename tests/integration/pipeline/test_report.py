@@ -1,6 +1,6 @@
-"""`kafka-dt pipeline report` on a real Spark: one run over the stories of `stories_of_theft.py`.
+"""`kafka-dt pipeline report` on Sail and on a real Spark: a run of each over the stories of `stories_of_theft.py`.
 
-The command runs once, with everything that it can say, and each test looks at another part of what it left.
+The command says everything that it can, and each test looks at another part of what it left.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kafka_dt.pipeline.report.expressions import rows_of
 from kafka_dt.pipeline.report.habits import Habits
 from kafka_dt.pipeline.report.signs import Observed, look_for, sign
 from kafka_dt.pipeline.report.signs.finding import collected
+from kafka_dt.pipeline.report.store import ParquetOutput
 from kafka_dt.pipeline.report.zones import Zones
 from kafka_dt.pipeline.table import Table
 from tests.integration.pipeline import stories_of_theft as stories
@@ -78,19 +79,39 @@ address = "{stories.GUESSER}"
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """What Sail has left, where it can run."""
     folder = tmp_path_factory.mktemp("report")
-    table, to = folder / "table", folder / "to"
-    stories.whole_story().write(spark, table)
+    stories.whole_story().write(spark, folder / "table")
     (folder / "suppressions.toml").write_text(SUPPRESSIONS, encoding="utf-8")
-    more = ("--suppressions", str(folder / "suppressions.toml"), "--owner", stories.YARN)
-    at, alerts = ("--at", "2026-03-06T00:00:00Z"), ("--alert", f"file:{folder / 'alerts.jsonl'}", "--alert-on", "high")
-    result = run(table, to, *at, *alerts, *more, "--fail-on", "high", "--output", "json")
+    return make(folder, folder / "to")
+
+
+@pytest.fixture(scope="module")
+def made_by_spark(made: Made) -> Made:
+    folder = made.table.parent
+    return make(folder, folder / "by-spark", "--engine", "spark")
+
+
+def make(folder: Path, to: Path, *more: str) -> Made:
+    more = ("--suppressions", str(folder / "suppressions.toml"), "--owner", stories.YARN, *more)
+    at, alerts = ("--at", "2026-03-06T00:00:00Z"), ("--alert", f"file:{to}.jsonl", "--alert-on", "high")
+    result = run(folder / "table", to, *at, *alerts, *more, "--fail-on", "high", "--output", "json")
     assert result.exit_code == 4, result.output
-    return Made(table, to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
+    return Made(folder / "table", to, json.loads(result.stdout), json.loads((to / "report.json").read_text()))
 
 
 def run(table: Path, to: Path, *more: str) -> Result:
     return CliRunner().invoke(main, ["pipeline", "report", "--table", str(table), "--to", str(to), *more])
+
+
+def test_spark_and_sail_make_the_same_report(made: Made, made_by_spark: Made, spark: SparkSession) -> None:
+    documents = [{**each.document, "generated_at": None} for each in (made, made_by_spark)]
+    assert documents[0] == documents[1]
+    for output in ParquetOutput:
+        frames = [each.parquet(spark, output) for each in (made, made_by_spark)]
+        assert frames[0].dtypes == frames[1].dtypes
+        assert frames[0].count() == frames[1].count()
+        assert frames[0].exceptAll(frames[1]).count() == 0
 
 
 def test_every_theft_is_found_and_nothing_that_only_looks_like_one(made: Made) -> None:
@@ -223,7 +244,7 @@ def test_a_case_says_who_where_and_what_ends_it(made: Made) -> None:
 
 
 def test_each_grave_case_is_an_alert(made: Made) -> None:
-    alerts = [json.loads(line) for line in (made.to.parent / "alerts.jsonl").read_text().splitlines()]
+    alerts = [json.loads(line) for line in Path(f"{made.to}.jsonl").read_text().splitlines()]
     assert [alert["case"] for alert in alerts] == [
         each for each in made.document["cases"] if each["severity"] == "high"
     ]
@@ -322,7 +343,7 @@ def test_the_parquet_output_has_everything(made: Made, spark: SparkSession) -> N
     assert events == made.document["events"]
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("made_by_spark")
 def test_a_session_has_the_settings_that_it_had_before_a_report(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
@@ -336,10 +357,11 @@ def test_the_page_is_one_file_for_its_owner_that_names_nothing_as_markup(made: M
     assert "&lt;img src=x onerror=alert(1)&gt;\\u202e&lt;/script&gt;" in text
 
 
-def test_all_that_a_report_writes_is_for_its_owner_alone(made: Made) -> None:
-    written = [made.to / "parquet", *(made.to / "parquet").rglob("*"), made.to / "report.html", made.to / "report.json"]
-    assert any(path.name.endswith(".crc") for path in written)
-    assert [str(path) for path in written if path.stat().st_mode & 0o077] == []
+def test_all_that_a_report_writes_is_for_its_owner_alone(made: Made, made_by_spark: Made) -> None:
+    for to in (made.to, made_by_spark.to):
+        written = [to / "parquet", *(to / "parquet").rglob("*"), to / "report.html", to / "report.json"]
+        assert any(path.name.endswith(".parquet") for path in written)
+        assert [str(path) for path in written if path.stat().st_mode & 0o077] == []
 
 
 def test_an_owner_that_nobody_knows_is_one_line(made: Made, tmp_path: Path) -> None:

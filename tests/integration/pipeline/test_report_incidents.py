@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafka_dt.pipeline.engines import SparkEngine
 from kafka_dt.pipeline.generator import IncidentKind, Scenario, Truth, generate
 from kafka_dt.pipeline.report.signs import SIGNS, look_for
 from kafka_dt.pipeline.report.signs.finding import collected
@@ -94,7 +95,7 @@ def scored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     write_table(spark, str(folder / "events" / "*.jsonl"), folder / "table")
     events = Table(str(folder / "table")).events(spark)
     assert events.count() == generated.written.events
-    work = Store(spark, str(folder / "work")).work
+    work = Store(SparkEngine(spark), str(folder / "work")).work
     return scores(generated.truth, collected(look_for(SIGNS, observed(events, work))))
 
 

@@ -48,6 +48,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
+    at_share,
     distinct,
     first_and_last,
     of_first,
@@ -234,7 +235,7 @@ def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
     """Add to each renewer how many owners name it, how often it renews a token as a rule, and its logins from there."""
     names = seen.lives.select("owner", F.explode("renewers").alias("principal"))
     named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
-    usual = renewers.groupBy("principal").agg(F.percentile_approx("renewals", _AS_A_RULE).alias("usual_renewals"))
+    usual = renewers.groupBy("principal").agg(at_share("renewals", _AS_A_RULE).alias("usual_renewals"))
     there = seen.clients.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
     everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"), F.count("*").alias("zones"))
     rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")

@@ -48,6 +48,7 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
     software,
     some,
+    union,
 )
 from kafka_dt.pipeline.report.signs.finding import SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.guesses import guesses, of_tries, with_sums
@@ -89,9 +90,9 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     sure = guessed.where(F.col("succeeded_at").isNotNull()).select("owner")
     right = seen.work("right", _right_at_last(seen, thresholds).join(sure, "owner", "left_anti"))
     others = guessed.join(right.select("owner"), "owner", "left_anti")
-    found = seen.work("found", others.unionByName(right, allowMissingColumns=True))
+    found = seen.work("found", union(others, right))
     old = _old_passwords(tries, seen, thresholds).join(found, "owner", "left_anti")
-    found = found.unionByName(old, allowMissingColumns=True)
+    found = union(found, old)
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",

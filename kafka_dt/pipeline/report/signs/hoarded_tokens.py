@@ -36,7 +36,15 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    ok,
+    some,
+    union,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.bursts import DAY, HOUR
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import (
@@ -102,7 +110,7 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     at_a_time = seen.work("at_a_time", _unlike_others(_known(at_a_time, seen, thresholds), thresholds))
     by_hand = seen.work("hoards", _known(_by_hand(made, seen, thresholds), seen, thresholds))
     by_hand = _unlike_others(by_hand, thresholds).join(at_a_time, "principal", "left_anti")
-    return _findings(at_a_time.unionByName(by_hand, allowMissingColumns=True))
+    return _findings(union(at_a_time, by_hand))
 
 
 def _of_principals(made: DataFrame) -> DataFrame:

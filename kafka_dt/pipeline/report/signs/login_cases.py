@@ -45,7 +45,7 @@ BY_NIGHT: Final = "made at night by another administrator than usual"
 AWAKE: Final = "after a long silence, elsewhere"
 ONCE: Final = "new, and soon gone"
 _ALL_RIGHTS: Final = (
-    r"^ALLOW (?:(?!Describe)\w+ of (?:LITERAL Topic:'\*'|PREFIXED Topic:'')"
+    r"^ALLOW (?:(?:[A-CE-Z]\w*|Delete) of (?:LITERAL Topic:'\*'|PREFIXED Topic:'')"
     r"|(?:All|Alter|ClusterAction) of \w+ Cluster:'[^']*') to (.*) from \S+$"
 )
 """The text of an ACL that gives a principal all topics, or the cluster. An auditor may describe topics, and a producer

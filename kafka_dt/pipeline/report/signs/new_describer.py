@@ -47,6 +47,7 @@ from kafka_dt.pipeline.report.expressions import (
     of_type,
     ok,
     some,
+    union,
     went_well,
     with_most,
 )
@@ -107,7 +108,7 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
     several = (F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False))
     rare = _without_habit(seen.work("answers", answers), thresholds).where(several)
-    return _findings(rare.unionByName(changed, allowMissingColumns=True))
+    return _findings(union(rare, changed))
 
 
 def _without_habit(answers: DataFrame, thresholds: DescriberThresholds) -> DataFrame:

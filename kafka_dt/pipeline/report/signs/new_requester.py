@@ -55,7 +55,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since, token_grants
-from kafka_dt.pipeline.report.expressions import as_text, distinct, of_first, ok, some
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    of_first,
+    ok,
+    some,
+    union,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -115,9 +122,9 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     judged = judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti")
     created = _not_by_operators(_created(judged, seen.deeds), seen)
     first = first_tokens(seen, _made(seen.deeds), thresholds.without_tokens).withColumn("case", F.lit(FIRST))
-    others = _with_own_renewers(seen, thresholds).unionByName(first, allowMissingColumns=True)
+    others = union(_with_own_renewers(seen, thresholds), first)
     others = others.join(created.select("token_id"), "token_id", "left_anti")
-    return _findings(created.unionByName(others, allowMissingColumns=True), thresholds)
+    return _findings(union(created, others), thresholds)
 
 
 def _case(thresholds: RequesterThresholds) -> Column:

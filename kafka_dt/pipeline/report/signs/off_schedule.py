@@ -49,7 +49,17 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, hour_number, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    DAY_H,
+    as_text,
+    at_share,
+    distinct,
+    first_and_last,
+    hour_number,
+    some,
+    union,
+    with_most,
+)
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -115,7 +125,7 @@ def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     at_odd_hours = seen.work("odd_hours", _at_odd_hours(by_token, seen, thresholds).withColumn("case", F.lit(OUTSIDE)))
     at_odd_hours = _without_outages(at_odd_hours, thresholds)
     after_pause = _after_pause(by_token, seen, thresholds).withColumn("case", F.lit(PAUSED))
-    return _findings(at_odd_hours.unionByName(after_pause, allowMissingColumns=True))
+    return _findings(union(at_odd_hours, after_pause))
 
 
 def _without_outages(odd: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
@@ -317,7 +327,7 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
     runs = by_token.groupBy("who", F.date_trunc("hour", "first_seen").alias("run")).agg(
         F.count_distinct("address").alias("machines")
     )
-    usual = runs.groupBy("who").agg(F.percentile_approx("machines", 0.5).alias("usual_machines"))
+    usual = runs.groupBy("who").agg(at_share("machines", 0.5).alias("usual_machines"))
     return hours.join(usual.where(F.col("usual_machines") >= thresholds.schedule_machines), "who")
 
 

@@ -30,7 +30,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, is_given, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    first_and_last,
+    is_given,
+    some,
+    union,
+    with_most,
+)
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -69,7 +77,7 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     people = seen.workdays.select("who", F.lit(1).alias("person"))
     clients = seen.clients.join(people, "who", "left").fillna(0, ["person"])
     named, placed = _by_name(clients, thresholds), _by_place(clients, seen, thresholds)
-    new = named.unionByName(placed.join(named, ["who", "software", "client"], "left_anti"), allowMissingColumns=True)
+    new = union(named, placed.join(named, ["who", "software", "client"], "left_anti"))
     libraries = seen.clients.groupBy("who", "software").agg(F.min("first_seen").alias("software_since"))
     is_new = F.col("software_since") >= F.col("program_since")
     found = seen.work("programs", new.join(libraries, ["who", "software"]).withColumn("new_library", is_new))

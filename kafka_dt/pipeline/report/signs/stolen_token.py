@@ -88,6 +88,7 @@ from kafka_dt.pipeline.report.expressions import (
     distinct,
     first_and_last,
     some,
+    union,
 )
 from kafka_dt.pipeline.report.habits import without_habits, without_lines_down, without_own_logins, without_workshops
 from kafka_dt.pipeline.report.hosts import with_shared
@@ -166,7 +167,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     first = F.when(case == ALONE, 0).when(case == ANEW, 2).when(case == UNLIKE, 3).otherwise(1)
     counted = [*columns, "requester", "counts"]
     told = strange.select(*counted).unionByName(unlike.select(*counted))
-    every = judged.select(*columns, "requester").unionByName(told, allowMissingColumns=True)
+    every = union(judged.select(*columns, "requester"), told)
     cases = _without_habits(seen.work("every", every), seen.habits).drop("requester")
     of_use = Window.partitionBy(*_PLACE).orderBy(first)
     strange_cases = seen.work("cases", _not_deployed(cases, seen))

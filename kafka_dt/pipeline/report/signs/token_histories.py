@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, nth
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    nth,
+    union,
+)
 from kafka_dt.pipeline.report.networks import ZoneKind
 
 if TYPE_CHECKING:
@@ -162,7 +166,7 @@ def _with_owners(rows: DataFrame, histories: DataFrame, seen: Observed, threshol
         F.count_distinct("token_id").alias("owner_tokens"),
         F.count_distinct("zone").alias("owner_networks"),
     )
-    told = known.unionByName(_told(uses, thresholds), allowMissingColumns=True)
+    told = union(known, _told(uses, thresholds))
     habits = seen.work("habits", told.groupBy("who", *OWNED).agg(F.min("first_seen").alias("first_seen")))
     for name in OWNED:
         since = F.min("first_seen").alias(f"owner_{name}_since")

@@ -39,7 +39,17 @@ def test_a_missing_path_of_this_machine_is_told_before_spark_starts(path: str) -
 @pytest.mark.parametrize("path", [".", "hdfs:///no/such", "s3a://bucket/no/such", "file://other/no/such"])
 def test_spark_looks_for_what_is_there_or_elsewhere(path: str) -> None:
     assert said("ingest", "--once", "--from", path, "--table", "t") == NO_SPARK
-    assert said("report", "--table", path, "--to", "r") == NO_SPARK
+    assert said("report", "--table", path, "--to", "r", "--engine", "spark") == NO_SPARK
+
+
+@pytest.mark.parametrize("more", [["--master", "local[2]"], ["--conf", "spark.a=b"], ["--parquet", "hdfs:///r"]])
+def test_what_only_spark_can_do_is_not_asked_of_sail(more: list[str]) -> None:
+    Path("t").mkdir()
+    command = ["report", "--table", "t", "--to", "r", *more]
+    assert said(*command) == NO_SPARK
+    refused = CliRunner().invoke(main, ["pipeline", *command, "--engine", "sail"])
+    assert refused.exit_code == 2
+    assert "--engine sail takes directories of this machine" in refused.stderr
 
 
 def test_spark_looks_for_a_path_where_its_own_file_system_is_another(monkeypatch: pytest.MonkeyPatch) -> None:

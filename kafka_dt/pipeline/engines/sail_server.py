@@ -1,0 +1,101 @@
+"""The process in which Sail runs: out of reach of all other processes but the one that has started it.
+
+    python -m kafka_dt.pipeline.engines.sail_server SOCKET
+
+Sail listens on a TCP port and asks no client who it is, and a client may run any Python. So this process leaves the
+machine's network for one of its own (a network namespace, with nothing but a loopback device), where nobody else
+can connect. It relays the socket at the path SOCKET, which is for the owner of its directory alone, to that port.
+
+It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does.
+
+Limits: no file system that is reached by the network, and Linux alone.
+
+Source: unshare(2), user_namespaces(7), network_namespaces(7), netdevice(7); Spark Connect has no authentication.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Final
+
+_CLONE_NEWUSER: Final = 0x10000000
+_CLONE_NEWNET: Final = 0x40000000
+_SIOCSIFFLAGS: Final = 0x8914
+_IFF_UP: Final = 0x1
+_IFREQ: Final = "16sH22x"
+"""The name of a device and its flags, in 40 bytes."""
+_CHUNK: Final = 1 << 18
+_LOOPBACK: Final = "127.0.0.1"
+
+
+def main(path: str) -> None:
+    """Serve the socket at a path until stdin ends."""
+    try:
+        _leave_network()
+    except OSError as error:
+        sys.stdout.write(f"this system does not let it have a network of its own: {error.strerror}\n")
+        return
+    # Imported here: its threads would keep this process from leaving the network.
+    from pysail.spark import SparkConnectServer  # noqa: PLC0415
+
+    server = SparkConnectServer(_LOOPBACK, 0)
+    server.start(background=True)
+    _, port = server.listening_address
+    asyncio.run(_relay(path, port))
+
+
+def _leave_network() -> None:
+    """Move this process, which has one thread, into a network of its own; one without rights needs users of its own."""
+    user, group = os.geteuid(), os.getegid()
+    try:
+        _unshare(_CLONE_NEWNET)
+    except PermissionError:
+        _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            Path("/proc/self", name).write_text(text, encoding="ascii")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack(_IFREQ, b"lo", _IFF_UP))
+
+
+def _unshare(flags: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).unshare(flags) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+async def _relay(path: str, port: int) -> None:
+    """Relay connections to a Unix socket to a TCP port until stdin ends."""
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        other_reader, other_writer = await asyncio.open_connection(_LOOPBACK, port)
+        await asyncio.gather(_copy(reader, other_writer), _copy(other_reader, writer))
+
+    async with await asyncio.start_unix_server(relay, path):
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        await asyncio.to_thread(sys.stdin.read)
+        # Nothing is kept, so nothing needs an orderly end; what is under way would delay it.
+        os._exit(0)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy what comes until there is no more, or the other side has gone."""
+    try:
+        while chunk := await reader.read(_CHUNK):
+            writer.write(chunk)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,129 @@
+"""Sail as the engine of a report: who can reach it, when it ends, and what it reads and writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow
+import pytest
+from deltalake import write_deltalake
+
+from kafka_dt.pipeline.engines import SailEngine, is_in_reach, sail_session
+from kafka_dt.pipeline.errors import NoTable, OldTable, SailNotStarted
+from kafka_dt.pipeline.table import Table
+from kafka_dt.pipeline.table.old import JOURNAL
+from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
+from tests.support.processes.waiting import eventually
+
+BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+STARTS_AND_WAITS = """
+import sys
+from kafka_dt.pipeline.engines import sail_session
+with sail_session():
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+WITHOUT_NETWORKS = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
+"""Run in users of its own, whose limit it then is."""
+
+
+@pytest.fixture
+def sail() -> Iterator[SailEngine]:
+    stack = ExitStack()
+    try:
+        session = stack.enter_context(sail_session())
+    except SailNotStarted as refused:
+        pytest.skip(str(refused))
+    with stack:
+        yield SailEngine(session)
+
+
+def servers(parent: int) -> list[int]:
+    """Find the processes of Sail that a process has started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+    return [int(each) for each in children if b"sail_server" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+@pytest.mark.usefixtures("sail")
+def test_no_other_user_reaches_sail_and_no_process_by_the_network() -> None:
+    (server,) = servers(os.getpid())
+    assert Path(f"/proc/{server}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+    socket = Path(Path(f"/proc/{server}/cmdline").read_bytes().split(b"\0")[-2].decode())
+    assert socket.is_socket()
+    assert socket.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.usefixtures("sail")
+def test_sail_ends_when_the_process_that_has_started_it_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_AND_WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        (server,) = servers(process.pid)
+        process.kill()
+    eventually(lambda: not Path(f"/proc/{server}").exists(), 10)
+
+
+def test_where_sail_may_have_no_network_of_its_own_a_report_says_so_or_takes_spark(tmp_path: Path) -> None:
+    unshare, program = shutil.which("unshare"), Path(sys.executable).with_name("kafka-dt")
+    command = [str(unshare), "--user", "--map-root-user", "sh", "-c", WITHOUT_NETWORKS, "sh"]
+    if unshare is None or subprocess.run([*command, "true"], check=False).returncode != 0:
+        pytest.skip("this system has no users of a process's own")
+    command += [str(program), "pipeline", "report", "--table", str(tmp_path), "--to", str(tmp_path / "to")]
+    for engine, said in (("sail", "Sail does not start: this system does"), ("auto", "Spark does not start")):
+        # Without a Java Spark refuses at once.
+        variables = {**os.environ, "JAVA_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [*command, "--engine", engine], capture_output=True, text=True, env=variables, cwd=tmp_path, check=False
+        )
+        assert (done.returncode, done.stderr[: len(said) + 7]) == (1, f"Error: {said}")
+
+
+def test_a_table_is_read_as_it_was_and_with_columns_that_it_lacks(sail: SailEngine, tmp_path: Path) -> None:
+    table = Table(str(tmp_path / "table"))
+    with pytest.raises(NoTable):
+        sail.events(table)
+    add_events(table, "a", "b")
+    events = sail.events(table)
+    add_events(table, "c")
+    assert sorted(row["id"] for row in events.collect()) == ["a", "b"]
+    assert sail.events(table).where("owner is null").count() == 3
+    assert events.dtypes == sail.session.createDataFrame([], EVENT_SCHEMA).select(events.columns).dtypes
+    assert sail.quarantine(table).count() == 0
+    (tmp_path / "table" / JOURNAL).mkdir()
+    with pytest.raises(OldTable):
+        sail.events(table)
+
+
+def test_what_is_written_is_read_back_also_without_a_row(sail: SailEngine, tmp_path: Path) -> None:
+    rows = sail.session.sql("select * from values (1, 'x'), (2, 'y') as rows(number, text)")
+    files = sail.files(f"file:{tmp_path}/today")
+    files.make_root()
+    assert (tmp_path / "today").stat().st_mode & 0o777 == 0o700
+    assert sail.written(files.uri("some"), rows).count() == 2
+    nothing = sail.written(files.uri("none"), rows.where("number > 2"))
+    assert (nothing.count(), nothing.columns) == (0, ["number", "text"])
+    files.delete("some")
+    assert (files.exists("some"), files.exists("none"), files.exists()) == (False, True, True)
+
+
+def add_events(table: Table, *ids: str) -> None:
+    """Add events with few columns, as a Delta table of another writer has them."""
+    columns = {"id": list(ids), "time": [BEGIN] * len(ids), "date": [BEGIN.date()] * len(ids)}
+    write_deltalake(f"{table.path}/events", pyarrow.table(columns), mode="append")
+
+
+@pytest.mark.parametrize(
+    ("place", "reached"),
+    [("/data/audit-1", True), ("file:///data/audit", True), ("/data/a table", False), ("hdfs://n/data", False)],
+)
+def test_sail_is_asked_for_directories_of_this_machine_with_plain_names(place: str, reached: bool) -> None:
+    assert is_in_reach(place) is reached
