@@ -114,7 +114,7 @@ def run_demo(
         engine: computes the report; it is entered after that.
         scenario: what happens in the events; it is over by `now`.
         folder: for all that is made.
-        telling: is told of each step.
+        telling: shows each step.
         now: the time, in UTC.
 
     Raises:

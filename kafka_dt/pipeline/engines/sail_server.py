@@ -2,8 +2,8 @@
 
     python -m kafka_dt.pipeline.engines.sail_server SOCKET
 
-Sail listens on a TCP port and asks no client who it is, and a client may run any Python. So this process leaves the
-machine's network for one of its own (a network namespace, with nothing but a loopback device), where nobody else
+Sail listens on a TCP port and authenticates no client, and a client may run any Python. So this process leaves the
+machine's network for one of its own (a network namespace, with nothing but a loopback device), where no other process
 can connect. It relays the socket at the path SOCKET, which is for the owner of its directory alone, to that port.
 
 It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does.
@@ -86,7 +86,7 @@ async def _relay(path: str, port: int) -> None:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy what comes until there is no more, or the other side has gone."""
+    """Copy what comes until its end, or until the other side has gone."""
     try:
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)
