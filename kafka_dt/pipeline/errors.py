@@ -3,6 +3,7 @@
 PipelineError
   SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once
   SailNotStarted        Sail is not installed, or the system does not let it have a network of its own
+  SailEnded             Sail's process has ended while it computed a report
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   OldTable              the table at the path is one of an earlier release
@@ -21,7 +22,7 @@ PipelineError
   BadSuppressions       a file of suppressed findings cannot be understood
   OutputTaken           the place of a report's Parquet output has other files
   OutputNotShared       executors on other machines cannot write where it would go
-  ReportFailed          Spark could not make a report; `reason` is its own, in one line
+  ReportFailed          the engine could not make a report; `reason` is its own, in one line
 
 Errors carry their fields and word themselves.
 """
@@ -57,6 +58,17 @@ class SailNotStarted(PipelineError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"Sail does not start: {reason}; --engine spark needs none")
         self.reason = reason
+
+
+class SailEnded(PipelineError):
+    """Sail's process has ended by itself; the table is as it was, and an earlier page stays."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            f"the report could not be made: Sail's process has ended {how}, as it does when memory runs out; "
+            "--engine spark takes less"
+        )
+        self.how = how
 
 
 class NoSource(PipelineError):

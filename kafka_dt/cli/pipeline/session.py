@@ -106,9 +106,10 @@ def started_engine(
     with ExitStack() as stack:
         try:
             sail = None if for_spark or choice is EngineChoice.SPARK else stack.enter_context(sail_session())
-        except SailNotStarted:
+        except SailNotStarted as error:
             if choice is EngineChoice.SAIL:
                 raise
+            click.echo(f"{error.reason}: Spark computes the report instead of Sail", err=True)
             sail = None
         if sail is not None:
             yield SailEngine(sail)

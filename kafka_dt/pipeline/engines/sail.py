@@ -138,4 +138,8 @@ def _path(uri: str) -> Path:
 
 def _version(table: Path) -> int | None:
     """Find the newest version of a Delta table; None if there is none."""
-    return max((int(each.stem) for each in (table / "_delta_log").glob("*.json") if each.stem.isdigit()), default=None)
+    try:
+        names = [each.stem for each in (table / "_delta_log").iterdir() if each.suffix == ".json"]
+    except FileNotFoundError:
+        return None
+    return max((int(each) for each in names if each.isdigit()), default=None)

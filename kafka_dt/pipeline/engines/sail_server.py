@@ -1,12 +1,14 @@
 """The process in which Sail runs: out of reach of all other processes but the one that has started it.
 
-    python -m kafka_dt.pipeline.engines.sail_server SOCKET
+    python -P sail_server.py SOCKET
 
 Sail listens on a TCP port and authenticates no client, and a client may run any Python. So this process leaves the
 machine's network for one of its own (a network namespace, with nothing but a loopback device), where no other process
 can connect. It relays the socket at the path SOCKET, which is for the owner of its directory alone, to that port.
 
-It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does.
+It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does, and
+deletes the directory of the socket. It is run as a file, because an import of its package starts threads, with which a
+process may not leave; and with `-P`, because no module of the directory in which it is started is ours.
 
 Limits: no file system that is reached by the network, and Linux alone.
 
@@ -19,6 +21,7 @@ import asyncio
 import ctypes
 import fcntl
 import os
+import shutil
 import socket
 import struct
 import sys
@@ -81,6 +84,7 @@ async def _relay(path: str, port: int) -> None:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.read)
+        shutil.rmtree(Path(path).parent, ignore_errors=True)
         # Nothing is kept, so nothing needs an orderly end; what is under way would delay it.
         os._exit(0)
 

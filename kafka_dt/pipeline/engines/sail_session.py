@@ -6,21 +6,24 @@
 Meanwhile `pyspark.sql.functions` makes columns for Spark Connect in this process, so no other Spark may be in use. When
 this process ends, Sail ends with it, however that comes about. Ctrl-C reaches this process alone.
 
-Source: Spark Connect, `pyspark.sql.connect.client.ChannelBuilder`; Sail, "Configuration".
+Source: Spark Connect, `pyspark.sql.connect.client.ChannelBuilder`; Sail, "Configuration"; Linux, "Control Group v2".
 """
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafka_dt.pipeline.errors import SailNotStarted
+from kafka_dt.pipeline.errors import PipelineError, SailEnded, SailNotStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,14 +31,28 @@ if TYPE_CHECKING:
     from grpc import Channel
     from pyspark.sql import SparkSession
 
+_SERVER: Final = Path(__file__).with_name("sail_server.py")
+_NEEDED: Final = ("pysail", "grpc", "grpc_status", "pandas")
 _SOCKET: Final = "sail.sock"
+_SOCKETS_HERE: Final = re.compile(r"[A-Za-z0-9/._+=-]{1,70}")
+"""Directories for temporary files in which the path of a socket is neither too long nor an URI with escapes."""
 _READY: Final = "ready"
 _END_S: Final = 5.0
+_DYING_S: Final = 0.2
+"""Its connections end before the process does."""
 _CONNECT_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """In the environment it makes pyspark's functions those of Spark Connect."""
 _PRIVATE: Final = 0o077
 _MEMORY_SHARE: Final = 0.6
-"""What Sail may take of the machine's memory before it puts rows aside on the disk, or gives up."""
+"""What Sail may take of the memory of this process's group before it puts rows aside on the disk, or gives up."""
+_SESSION: Final = MappingProxyType(
+    {
+        "spark.sql.session.timeZone": "UTC",
+        # As for Spark: it doubles what it costs to make a column. pyspark asks once and keeps the answer.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
+)
+_GROUPS: Final = Path("/sys/fs/cgroup")
 
 
 @contextmanager
@@ -44,53 +61,84 @@ def sail_session() -> Iterator[SparkSession]:
 
     Raises:
         SailNotStarted: the system does not allow what it needs, or a package is missing.
+        SailEnded: its process has ended by itself; the error of the block is the cause.
     """
-    if sys.platform != "linux" or find_spec("pysail") is None:
-        raise SailNotStarted("pysail is not installed")
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise SailNotStarted(f"{missing[0]} is not installed")
+    if not _SOCKETS_HERE.fullmatch(place := tempfile.gettempdir()):
+        raise SailNotStarted(
+            f"{place}, the directory for temporary files, is too long for a socket or has odd characters"
+        )
+    path = Path(tempfile.mkdtemp(prefix="kafka-dt-sail-"), _SOCKET)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-dt-sail-")))
-        stack.enter_context(_server(folder / _SOCKET))
+        stack.enter_context(_server(path))
         stack.enter_context(_connect_mode())
-        spark = _connected(folder / _SOCKET)
+        spark = _connected(path)
         stack.callback(spark.stop)
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        for setting, value in _SESSION.items():
+            spark.conf.set(setting, value)
         yield spark
 
 
 @contextmanager
 def _server(path: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "kafka_dt.pipeline.engines.sail_server", str(path)]
-    process = subprocess.Popen(  # noqa: S603 - the command is ours
-        command,
+    """Run Sail behind a socket, which it deletes with its directory."""
+    with subprocess.Popen(  # noqa: S603 - the command is ours
+        [sys.executable, "-P", str(_SERVER), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | _settings(),
         text=True,
         start_new_session=True,
         umask=_PRIVATE,
-    )
-    with process:
-        assert process.stdin is not None  # noqa: S101 - for mypy
+    ) as process:
         assert process.stdout is not None  # noqa: S101 - for mypy
         try:
             if (answer := process.stdout.readline().strip()) != _READY:
                 raise SailNotStarted(answer or "its process has ended")
-            yield
-        finally:
-            process.stdin.close()
             try:
-                process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+                yield
+            except PipelineError as error:
+                with suppress(subprocess.TimeoutExpired):
+                    raise SailEnded(_way_of(process.wait(_DYING_S))) from error
+                raise
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None  # noqa: S101 - for mypy
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _way_of(status: int) -> str:
+    """Say how a process has ended: `by signal SIGKILL`."""
+    return f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
 
 
 def _settings() -> dict[str, str]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "RUST_LOG": os.environ.get("RUST_LOG", "off"),
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
-        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(int(memory * _MEMORY_SHARE)),
+        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(int(_memory() * _MEMORY_SHARE)),
     }
+
+
+def _memory() -> int:
+    """Give the bytes that this process's control group may take; a machine's, if no group says less."""
+    bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError):
+        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition(":")[2]
+        group = _GROUPS / own.lstrip("/")
+        for each in (group, *group.parents):
+            with suppress(FileNotFoundError, ValueError):  # the root has none, and "max" is no number
+                bounds.append(int((each / "memory.max").read_text(encoding="ascii")))
+    return min(bounds)
 
 
 @contextmanager
@@ -123,4 +171,7 @@ def _connected(path: Path) -> SparkSession:
     # By itself gRPC names the path as the host, which Sail's HTTP/2 refuses.
     channel: Any = UnixSocket([("grpc.default_authority", "localhost")])
     session: Any = ConnectSession.builder.channelBuilder(channel).create()
+    # A server that has gone does not come back; pyspark would try for ten minutes.
+    session.client.set_retry_policies([])
+    session.release_session_on_close = False
     return cast("SparkSession", session)

@@ -29,7 +29,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import distinct, ok
+from kafka_dt.pipeline.report.expressions import (
+    distinct,
+    distinct_over,
+    ok,
+)
 from kafka_dt.pipeline.report.habits import AT_HAND, OWN, OWN_USE, foreign_zones, is_at_hand
 from kafka_dt.pipeline.report.workdays import is_in_day, office_hours
 
@@ -90,7 +94,7 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
 
 def _owners(at: str) -> Column:
     """Count the owners of whose tokens a use on the same day is at the same address, or by the same engineer."""
-    return F.size(F.collect_set("who").over(Window.partitionBy(at, "date")))
+    return distinct_over("who", Window.partitionBy(at, "date"))
 
 
 def _of_colleague(uses: DataFrame, seen: Observed) -> DataFrame:

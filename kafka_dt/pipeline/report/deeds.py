@@ -47,7 +47,7 @@ TOKEN_CHANGES: Final = (EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED, EventT
 """Changes of tokens that clients ask for."""
 ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType.SCRAM_USER_CHANGED)
 """Changes of users and rights."""
-ALLOWS_TOKENS: Final = r"^ALLOW (CreateTokens|All) of (\w+) User:'(.*)' to (.*) from \S+$"
+ALLOWS_TOKENS: Final = r"(?s)^ALLOW (CreateTokens|All) of ([A-Za-z]+) User:'(.*)' to (.*) from [^ ]+$"
 """The text of an ACL that lets a principal create tokens for a user (KIP-373): operation, pattern type, user,
 and principal."""
 _SETTLING: Final = timedelta(days=3)

@@ -3,8 +3,9 @@
     events.where(of_type(EventType.LOGIN) & went_well())
     usage.withColumn("subnet", subnet(F.col("address")))
 
-Everything but `rows_of` and `each_row_of` is a function of Spark SQL. The session's time zone has to be UTC, as
-`kafka_dt.pipeline.session` sets it: instants are shown as text.
+Everything but `rows_of` and `each_row_of` is a function of Spark SQL, and means the same to Sail: regular expressions
+have no classes of letters, words and line ends, which are others in Java than in Rust. The session's time zone has to
+be UTC, as `kafka_dt.pipeline.session` sets it: instants are shown as text.
 
 The place and the kind of a client leave out what changes from one start to the next. A pod that starts again has
 another address in the same network, and another random part of its name. So addresses are compared by their zone
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql.window import WindowSpec
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,7 +57,7 @@ UNKNOWN: Final = "unknown"
 _LONGEST_NAME: Final = 200
 """Characters of a client id or a name that count. Clients choose them, and the time that a regular expression takes for
 a long one grows with the square of its length."""
-_IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$"
+_IPV4: Final = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}\z"
 _CARRIERS: Final = r"100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])"
 """How addresses begin that providers share among their customers: 100.64.0.0/10 (RFC 6598)."""
 _PRIVATE: Final = (
@@ -80,9 +82,11 @@ _VARIABLE: Final = rf"(?<![a-z0-9])(?:{_UUID}|{_NUMBERED}|[a-z]*[0-9][a-z0-9]*|{
 _REPEATED: Final = rf"#(?:[-_.:/]+#|[-_]{_DRAWN})+"
 """A negative number has a second hyphen, as Spark's ids of groups have."""
 
+_LINE_ENDS: Final = "\n\r\u0085\u2028\u2029"
+"""Java's; `$` means the place before one as well, but not everywhere the same one."""
 _GIVEN: Final = (
-    rf"^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*|#)?"
-    r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)\b.*)$"
+    rf"(?s)^({UNKNOWN}|#|rdkafka|sarama|kgo|kafkajs|((console-)?consumer|producer|adminclient|perf-producer-client)(-.*|#)?"
+    r"|(kafka-python|aiokafka|confluent-kafka|kafka-go)([^a-z0-9_].*)?)\z"
 )
 """Kinds of client ids that libraries and Kafka's own commands give (`client.id` in their manuals)."""
 
@@ -176,12 +180,26 @@ def with_most(value: str, *by: str) -> Column:
 
         with_most("token_id", "logins"), with_most("address", "logins", "token_id")
     """
-    return F.max_by(value, F.struct(*by, value))
+    return F.max_by(value, ordering(*by, value))
 
 
 def of_first(value: str, *by: str) -> Column:
     """Aggregate the value of the row with the smallest `by`; of several the smallest value, as `with_most` does."""
-    return F.min_by(value, F.struct(*by, value))
+    return F.min_by(value, ordering(*by, value))
+
+
+def ordering(*by: Column | str) -> Column:
+    """Order rows by some values, nulls before all others, for `F.max_by` and `F.min_by`.
+
+    Of two structs with a null in the same place, Sail knows no larger one.
+    """
+    columns = (F.col(each) if isinstance(each, str) else each for each in by)
+    return F.struct(*(part for column in columns for part in (column.isNotNull(), column)))
+
+
+def distinct_over(values: Column | str, window: WindowSpec) -> Column:
+    """Count different values in a window; nulls are left out. Sail has no set where there is no value."""
+    return F.coalesce(F.size(F.collect_set(values).over(window)), F.lit(0))
 
 
 def nth(values: Column | str, number: int) -> Column:
@@ -267,7 +285,7 @@ def address_key(address: Column) -> Column:
 def _plain(address: Column) -> Column:
     without_scope = F.substring_index(F.lower(address), "%", 1)
     # Regular expressions take most of the time where a million places are found: one is used where it may match only.
-    is_mapped = without_scope.startswith(_MAPPED) & without_scope.rlike(rf"^{_MAPPED}[0-9.]+$")
+    is_mapped = without_scope.startswith(_MAPPED) & without_scope.rlike(rf"^{_MAPPED}[0-9.]+\z")
     plain = F.when(is_mapped, F.substring_index(without_scope, ":", -1)).otherwise(without_scope)
     return plain.cast("string")  # Sail does not split what `substring_index` gives unless it is cast
 
@@ -295,7 +313,7 @@ def _network(address: Column, ipv4_bits: int, ipv6_bits: int) -> Column:
 
 def client_shape(client_id: Column) -> Column:
     """Give a client id without its numbers and random parts; null is `unknown`."""
-    name = F.lower(shortened(client_id))
+    name = F.translate(F.lower(shortened(client_id)), _LINE_ENDS, " " * len(_LINE_ENDS))
     if is_remote():
         words = F.udf(_without_variables, "string")(name)
     else:

@@ -64,6 +64,7 @@ from kafka_dt.pipeline.report.expressions import (
     login_by_token,
     of_type,
     ok,
+    ordering,
     shortened,
     software,
     went_well,
@@ -131,7 +132,7 @@ def _used(usage: DataFrame) -> DataFrame:
         .agg(*first_and_last(), F.sum("logins").alias("logins"))
     )
     return by_owner.groupBy("token_id").agg(
-        F.max(F.struct(F.col("who").alias("owner"), "requester")).alias("used_by"),
+        F.max_by(F.struct(F.col("who").alias("owner"), "requester"), ordering("who", "requester")).alias("used_by"),
         F.min("first_seen").alias("first_login"),
         F.max("last_seen").alias("last_login"),
         F.sum("logins").alias("logins"),

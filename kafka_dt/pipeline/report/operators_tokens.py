@@ -28,7 +28,10 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, token_grants
-from kafka_dt.pipeline.report.expressions import ok
+from kafka_dt.pipeline.report.expressions import (
+    distinct_over,
+    ok,
+)
 from kafka_dt.pipeline.report.workdays import is_in_day, with_in_office
 
 if TYPE_CHECKING:
@@ -62,8 +65,8 @@ def operators_tokens(deeds: DataFrame, days: DataFrame) -> DataFrame:
     )
     counts = {
         "tokens": F.count("*").over(Window.partitionBy("who", "owner")),
-        "owners": F.size(F.collect_set("owner").over(Window.partitionBy("who", "date"))),
-        "owners_in_all": F.size(F.collect_set("owner").over(Window.partitionBy("who"))),
+        "owners": distinct_over("owner", Window.partitionBy("who", "date")),
+        "owners_in_all": distinct_over("owner", Window.partitionBy("who")),
     }
     few = (F.col("tokens") <= _FEW) & (F.col("owners") < _OWNERS) & (F.col("owners_in_all") <= _OWNERS_IN_ALL)
     of_people = made.join(F.broadcast(days), "who").withColumns(counts).where(few & is_in_day(F.col("made_at")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import pytest
 from deltalake import write_deltalake
 
 from kafka_dt.pipeline.engines import SailEngine, is_in_reach, sail_session
-from kafka_dt.pipeline.errors import NoTable, OldTable, SailNotStarted
+from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailEnded, SailNotStarted
+from kafka_dt.pipeline.report.analysis import ReportSettings
+from kafka_dt.pipeline.report.reporting import report
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.old import JOURNAL
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
@@ -78,13 +81,55 @@ def test_where_sail_may_have_no_network_of_its_own_a_report_says_so_or_takes_spa
     if unshare is None or subprocess.run([*command, "true"], check=False).returncode != 0:
         pytest.skip("this system has no users of a process's own")
     command += [str(program), "pipeline", "report", "--table", str(tmp_path), "--to", str(tmp_path / "to")]
-    for engine, said in (("sail", "Sail does not start: this system does"), ("auto", "Spark does not start")):
+    refused = "this system does not let it have a network of its own"
+    for engine, said in (
+        ("sail", f"Error: Sail does not start: {refused}"),
+        (
+            "auto",
+            f"{refused}: No space left on device: Spark computes the report instead of Sail\nError: Spark does not",
+        ),
+    ):
         # Without a Java Spark refuses at once.
         variables = {**os.environ, "JAVA_HOME": str(tmp_path)}
         done = subprocess.run(
             [*command, "--engine", engine], capture_output=True, text=True, env=variables, cwd=tmp_path, check=False
         )
-        assert (done.returncode, done.stderr[: len(said) + 7]) == (1, f"Error: {said}")
+        assert (done.returncode, done.stderr[: len(said)]) == (1, said)
+
+
+def test_sail_runs_without_any_privilege_and_whatever_lies_where_it_is_started(tmp_path: Path) -> None:
+    command = [str(shutil.which("setpriv")), "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    if subprocess.run([*command, "unshare", "--user", "--net", "true"], check=False).returncode != 0:
+        pytest.skip("this system has no users of a process's own")
+    for name in ("ctypes.py", "kafka_dt.py", "pysail.py"):
+        (tmp_path / name).write_text("raise SystemExit('it was imported')", encoding="utf-8")
+    command += [sys.executable, "-P", "-c", STARTS_AND_WAITS]
+    done = subprocess.run(command, input="", capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
+
+
+def test_a_report_ends_at_once_and_says_so_when_sail_is_killed(sail: SailEngine, tmp_path: Path) -> None:
+    (server,) = servers(os.getpid())
+    add_events(Table(str(tmp_path / "table")), "a")
+    settings, now = ReportSettings(), datetime.now(UTC)
+
+    def kill(_step: str) -> None:
+        os.kill(server, signal.SIGKILL)
+
+    with pytest.raises(ReportFailed):
+        report(sail, Table(str(tmp_path / "table")), tmp_path / "to", settings, progress=kill, now=now)
+
+
+def fail_with_sail() -> None:
+    with sail_session():
+        os.kill(servers(os.getpid())[-1], signal.SIGKILL)
+        raise ReportFailed("it is gone")
+
+
+@pytest.mark.usefixtures("sail")
+def test_a_session_whose_sail_is_killed_says_how_it_ended() -> None:
+    with pytest.raises(SailEnded, match="by signal SIGKILL"):
+        fail_with_sail()
 
 
 def test_a_table_is_read_as_it_was_and_with_columns_that_it_lacks(sail: SailEngine, tmp_path: Path) -> None:

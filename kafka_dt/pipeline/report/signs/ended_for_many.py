@@ -47,6 +47,7 @@ from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
+    distinct_over,
     first_and_last,
     hour_number,
     of_type,
@@ -196,7 +197,7 @@ def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresho
             {
                 "known_since": F.min("first_seen").over(of_principal),
                 "elsewhere_until": F.max("last_seen").over(earlier),
-                "places_before": F.size(F.collect_set("zone").over(earlier)),
+                "places_before": distinct_over("zone", earlier),
             }
         )
     )

@@ -14,7 +14,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.deeds import known_since
-from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, with_most
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    distinct,
+    distinct_over,
+    first_and_last,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN
 
 if TYPE_CHECKING:
@@ -51,7 +57,7 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner")
     begin = seen.deeds.agg((F.min("first_seen") + F.lit(history)).alias("settled"))
     placed = seen.zones.of(tries).withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
-    tried_there = F.size(F.collect_set("owner").over(Window.partitionBy("zone")))
+    tried_there = distinct_over("owner", Window.partitionBy("zone"))
     judged = (
         _with_places(placed, seen, history)
         .withColumn("tried_there", tried_there)

@@ -24,6 +24,7 @@ from kafka_dt.pipeline.report.expressions import (
     is_public,
     of_first,
     ok,
+    ordering,
 )
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.strangers import CLIENT
@@ -45,8 +46,8 @@ BY_NIGHT: Final = "made at night by another administrator than usual"
 AWAKE: Final = "after a long silence, elsewhere"
 ONCE: Final = "new, and soon gone"
 _ALL_RIGHTS: Final = (
-    r"^ALLOW (?:(?:[A-CE-Z]\w*|Delete) of (?:LITERAL Topic:'\*'|PREFIXED Topic:'')"
-    r"|(?:All|Alter|ClusterAction) of \w+ Cluster:'[^']*') to (.*) from \S+$"
+    r"(?s)^ALLOW (?:(?:[A-CE-Z][A-Za-z]*|Delete) of (?:LITERAL Topic:'\*'|PREFIXED Topic:'')"
+    r"|(?:All|Alter|ClusterAction) of [A-Za-z]+ Cluster:'[^']*') to (.*) from [^ ]+$"
 )
 """The text of an ACL that gives a principal all topics, or the cluster. An auditor may describe topics, and a producer
 may write with idempotence."""
@@ -162,7 +163,7 @@ def _made_by_night(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFr
     changes = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED))
     maker = F.coalesce("principal", F.lit(UNKNOWN))
     made = changes.groupBy(changed_user().alias("who")).agg(
-        F.min("first_seen").alias("made_at"), F.min_by(maker, F.struct("first_seen", maker)).alias("maker")
+        F.min("first_seen").alias("made_at"), F.min_by(maker, ordering("first_seen", maker)).alias("maker")
     )
     arrivals = seen.network_arrivals.where(F.col("owner_before") == 0).select("who", "wide", "since")
     new = made.join(arrivals, "who", "left").where(F.col("since").isNull() | (F.col("made_at") < F.col("since")))

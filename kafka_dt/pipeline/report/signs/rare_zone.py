@@ -51,7 +51,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.detours import detours
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    distinct_over,
+    first_and_last,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.habits import month_around, without_habits
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
@@ -224,7 +231,7 @@ def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
     )
     roams = F.col("in_day") & ~F.col("new_client")
-    roamers = F.size(F.collect_set(F.when(roams, F.col("owner"))).over(month_around("first_seen")))
+    roamers = distinct_over(F.when(roams, F.col("owner")), month_around("first_seen"))
     rows = rows.withColumn("by_day", F.col("by_day") | (F.col("in_day") & (roamers >= thresholds.roamers)))
     counted = F.format_string(
         "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"

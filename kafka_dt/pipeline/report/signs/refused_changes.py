@@ -43,7 +43,15 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, Outcome, RefusalReason
 from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_type, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    distinct_over,
+    first_and_last,
+    of_type,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH, PLACE, serves, services
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -90,14 +98,10 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(
         Window.partitionBy("principal", "date")
     )
-    kinds = F.size(
-        F.collect_set(F.when(~of_type(EventType.LOGIN), F.col("type"))).over(Window.partitionBy("principal", "date"))
-    )
+    kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), Window.partitionBy("principal", "date"))
     in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
     in_a_day, in_a_week = (
-        F.size(
-            F.collect_set(F.when(of_others, F.col("owner"))).over(in_order.rangeBetween(-int(time.total_seconds()), 0))
-        )
+        distinct_over(F.when(of_others, F.col("owner")), in_order.rangeBetween(-int(time.total_seconds()), 0))
         for time in (timedelta(days=1), timedelta(weeks=1))
     )
     many = F.col("rights") >= thresholds.refused_rights
@@ -156,7 +160,7 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
     """Leave out what principals are refused in their zones again and again from the beginning on."""
     begin = seen.deeds.agg(F.min("first_seen").alias("table_since"))
     there = Window.partitionBy("principal", "zone")
-    days = F.size(F.collect_set("date").over(Window.partitionBy("principal", "zone", "type")))
+    days = distinct_over("date", Window.partitionBy("principal", "zone", "type"))
     # What was refused before a principal did anything does not say that it belongs here.
     known = F.when(F.col("known_since") <= F.col("begun"), F.col("known_since"))
     from_the_start = F.col("begun") <= F.coalesce(known, "table_since") + F.lit(thresholds.refused_settling)

@@ -38,7 +38,16 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.deeds import of_strangers
-from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, first_of, of_type, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    distinct,
+    distinct_over,
+    first_and_last,
+    first_of,
+    of_type,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.bursts import DAY, Usual, bursts
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
@@ -101,7 +110,7 @@ def _by_strangers(refused: DataFrame, seen: Observed) -> DataFrame:
     at_home = logins.join(tried, ["principal", "address"], "left_semi")
     of_program = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("principal"), "zone")
     own = of_program.agg(F.min("first_seen").alias("own_since"), F.collect_set("software").alias("libraries"))
-    names = F.size(F.collect_set("principal").over(Window.partitionBy("address")))
+    names = distinct_over("principal", Window.partitionBy("address"))
     has_library = F.array_contains("libraries", F.col("software")) | (F.col("software") == UNKNOWN)
     is_own = (F.col("own_since") < F.col("first_seen")) & has_library & (F.col("names") <= _OWN_NAMES)
     placed = seen.zones.of(refused).withColumn("names", names).join(own, ["principal", "zone"], "left")
@@ -116,7 +125,7 @@ def _by_busy_addresses(tries: DataFrame, thresholds: SprayThresholds) -> DataFra
 
     Of the same library and at the same time they are one spray; so are the tries of other addresses then.
     """
-    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("address", "date")))
+    in_a_day = distinct_over("principal", Window.partitionBy("address", "date"))
     runs = (
         tries.withColumn("names", in_a_day)
         .groupBy("tool", "address")
@@ -159,7 +168,7 @@ def _unknown_names(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     names = names.join(brief, "address").join(
         seen.clients.withColumnRenamed("who", "principal"), "principal", "left_anti"
     )
-    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("address", "date")))
+    in_a_day = distinct_over("principal", Window.partitionBy("address", "date"))
     tries = names.where(F.col("principal").isNotNull()).withColumns(
         {
             "tool": F.col("software"),
@@ -175,7 +184,7 @@ def _unknown_names(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
 
 def _counted(sprays: DataFrame) -> DataFrame:
     """Make one row of each spray."""
-    in_a_day = F.size(F.collect_set("principal").over(Window.partitionBy("spray", "date")))
+    in_a_day = distinct_over("principal", Window.partitionBy("spray", "date"))
     of_address = F.sum("tries").over(Window.partitionBy("spray", "address"))
     return (
         sprays.withColumns({"in_a_day": in_a_day, "of_address": of_address})

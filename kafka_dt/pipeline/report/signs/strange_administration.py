@@ -73,13 +73,14 @@ STRANGE_HOUR: Final = "rights over others at a strange hour"
 TAKEN: Final = "rights taken from many"
 EVERYBODY: Final = "rights for everybody"
 _RIGHTS_OVER_OTHERS: Final = (
-    r"^ALLOW (?:All|Alter|AlterConfigs|ClusterAction|CreateTokens|DescribeTokens) of \w+ "
-    r"(?:(?:Topic|Group):'\*'|Cluster:'[^']*'|User:'[^']*') to (.*) from \S+$"
+    r"(?s)^ALLOW (?:All|Alter|AlterConfigs|ClusterAction|CreateTokens|DescribeTokens) of [A-Za-z]+ "
+    r"(?:(?:Topic|Group):'\*'|Cluster:'[^']*'|User:'[^']*') to (.*) from [^ ]+$"
 )
-_TO_WHOM: Final = r"^ALLOW .* to (.*) from \S+$"
+_TO_WHOM: Final = r"(?s)^ALLOW .* to (.*) from [^ ]+$"
 TO_EVERYBODY: Final = (
-    r"^ALLOW (?:(?:All|Alter|AlterConfigs|Delete|ClusterAction|CreateTokens|DescribeTokens) of \w+ \w+:'[^']*'"
-    r"|\w+ of \w+ (?:Topic:'\*'|Cluster:'[^']*'|User:'[^']*')) to User:\* from \S+$"
+    r"(?s)^ALLOW (?:(?:All|Alter|AlterConfigs|Delete|ClusterAction|CreateTokens|DescribeTokens) of "
+    r"[A-Za-z]+ [A-Za-z]+:'[^']*'"
+    r"|[A-Za-z]+ of [A-Za-z]+ (?:Topic:'\*'|Cluster:'[^']*'|User:'[^']*')) to User:\* from [^ ]+$"
 )
 _USED: Final = (*TOKEN_CHANGES, EventType.TOKENS_DESCRIBED, *ADMINISTRATION)
 """What shows that a user is used, not only tested."""

@@ -28,7 +28,15 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import changed_user
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import (
+    as_text,
+    distinct,
+    distinct_over,
+    first_and_last,
+    ok,
+    some,
+    with_most,
+)
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
@@ -75,7 +83,7 @@ def _changes(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
     """Give the changes by others (`who`, `changed_at`, `by`), without those of a principal that rotates passwords."""
     by = F.coalesce("principal", F.lit(_COMMAND))
     changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED) & ~F.col("principal").eqNullSafe(changed_user()))
-    of_day = F.size(F.collect_set("user").over(Window.partitionBy("principal", "date")))
+    of_day = distinct_over("user", Window.partitionBy("principal", "date"))
     few = changed.withColumn("users", of_day).where(F.col("users") < thresholds.mass_change)
     return few.select(changed_user().alias("who"), F.col("last_seen").alias("changed_at"), by.alias("by"))
 
