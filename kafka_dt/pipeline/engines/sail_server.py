@@ -7,10 +7,12 @@ machine's network for one of its own (a network namespace, with nothing but a lo
 can connect. It relays the socket at the path SOCKET, which is for the owner of its directory alone, to that port.
 
 It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does, and
-deletes the directory of the socket. It is run as a file, because an import of its package starts threads, with which a
-process may not leave; and with `-P`, because no module of the directory in which it is started is ours.
+deletes the directory of the socket, should its parent have had no time for that. It is run as a file, because an import
+of its package starts threads, with which a process may not leave; and with `-P`, because no module of the directory in
+which it is started is ours.
 
-Limits: no file system that is reached by the network, and Linux alone.
+Limits: no object stores and nothing else that a process reaches by the network (mounted file systems are the kernel's),
+and Linux alone.
 
 Source: unshare(2), user_namespaces(7), network_namespaces(7), netdevice(7); Spark Connect has no authentication.
 """

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafka_dt.pipeline.errors import PipelineError, SailEnded, SailNotStarted
+from kafka_dt.pipeline.errors import ReportFailed, SailEnded, SailNotStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,8 @@ _SOCKETS_HERE: Final = re.compile(r"[A-Za-z0-9/._+=-]{1,70}")
 """Directories for temporary files in which the path of a socket is neither too long nor an URI with escapes."""
 _READY: Final = "ready"
 _END_S: Final = 5.0
-_DYING_S: Final = 0.2
-"""Its connections end before the process does."""
+_DYING_S: Final = 3.0
+"""How long its process may outlive its connections: a report that fails waits so long to know."""
 _CONNECT_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """In the environment it makes pyspark's functions those of Spark Connect."""
 _PRIVATE: Final = 0o077
@@ -61,7 +62,8 @@ def sail_session() -> Iterator[SparkSession]:
 
     Raises:
         SailNotStarted: the system does not allow what it needs, or a package is missing.
-        SailEnded: its process has ended by itself; the error of the block is the cause.
+        SailEnded: a report failed in the block because Sail's process has ended.
+        ReportFailed: one failed otherwise; it says which engine it was.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise SailNotStarted(f"{missing[0]} is not installed")
@@ -71,6 +73,7 @@ def sail_session() -> Iterator[SparkSession]:
         )
     path = Path(tempfile.mkdtemp(prefix="kafka-dt-sail-"), _SOCKET)
     with ExitStack() as stack:
+        stack.callback(shutil.rmtree, path.parent, ignore_errors=True)
         stack.enter_context(_server(path))
         stack.enter_context(_connect_mode())
         spark = _connected(path)
@@ -82,12 +85,12 @@ def sail_session() -> Iterator[SparkSession]:
 
 @contextmanager
 def _server(path: Path) -> Iterator[None]:
-    """Run Sail behind a socket, which it deletes with its directory."""
+    """Run Sail behind a socket."""
     with subprocess.Popen(  # noqa: S603 - the command is ours
         [sys.executable, "-P", str(_SERVER), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=os.environ | _settings(),
+        env=_settings() | os.environ,
         text=True,
         start_new_session=True,
         umask=_PRIVATE,
@@ -98,10 +101,10 @@ def _server(path: Path) -> Iterator[None]:
                 raise SailNotStarted(answer or "its process has ended")
             try:
                 yield
-            except PipelineError as error:
+            except ReportFailed as error:
                 with suppress(subprocess.TimeoutExpired):
                     raise SailEnded(_way_of(process.wait(_DYING_S))) from error
-                raise
+                raise ReportFailed(f"{error.reason} (Sail; --engine spark takes Spark instead)") from error
         finally:
             _end(process)
 
@@ -122,8 +125,9 @@ def _way_of(status: int) -> str:
 
 
 def _settings() -> dict[str, str]:
+    """Give Sail's settings, which those of the environment go before."""
     return {
-        "RUST_LOG": os.environ.get("RUST_LOG", "off"),
+        "RUST_LOG": "off",
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
         "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(int(_memory() * _MEMORY_SHARE)),
     }
