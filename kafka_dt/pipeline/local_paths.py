@@ -48,8 +48,8 @@ def is_missing(path: str, conf: Mapping[str, str]) -> bool:
 
 def local_path(path: str) -> Path | None:
     """Give the path of a path or a `file` URI; None for a URI of another file system or another machine."""
-    scheme, colon, rest = path.partition(":")
-    if not colon or "/" in scheme:
+    scheme, rest = _divided(path)
+    if scheme is None:
         return Path(path)
     if scheme != "file":
         return None
@@ -59,6 +59,11 @@ def local_path(path: str) -> Path | None:
 
 def means_other(path: str, conf: Mapping[str, str] = MappingProxyType({})) -> bool:
     """Say whether a path may be another one to Spark: it has no scheme, and Hadoop is configured."""
-    scheme, colon, _ = path.partition(":")
-    has_scheme = bool(colon) and "/" not in scheme
-    return not has_scheme and (_DEFAULT in conf or bool(_CONFIGURED & os.environ.keys()))
+    scheme, _ = _divided(path)
+    return scheme is None and (_DEFAULT in conf or bool(_CONFIGURED & os.environ.keys()))
+
+
+def _divided(path: str) -> tuple[str | None, str]:
+    """Divide a path or URI into its scheme, None if it has none, and the rest."""
+    scheme, colon, rest = path.partition(":")
+    return (scheme, rest) if colon and "/" not in scheme else (None, path)

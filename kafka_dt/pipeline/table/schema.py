@@ -142,5 +142,6 @@ def day(milliseconds: Column) -> Column:
 
 def completed(rows: DataFrame, schema: StructType) -> DataFrame:
     """Add the columns of a schema that rows lack, as nulls."""
-    missing = [each for each in schema if each.name not in rows.columns]
+    columns = set(rows.columns)  # each question for them is a call to the engine
+    missing = [each for each in schema if each.name not in columns]
     return rows.select("*", *(F.lit(None).cast(each.dataType).alias(each.name) for each in missing))

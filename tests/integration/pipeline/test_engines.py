@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,14 +15,15 @@ import pyarrow
 import pytest
 from deltalake import write_deltalake
 
-from kafka_dt.pipeline.engines import SailEngine, is_in_reach, sail_session
-from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailEnded, SailNotStarted
+from kafka_dt.pipeline.engines import SailEngine, is_in_reach
+from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailEnded
 from kafka_dt.pipeline.report.analysis import ReportSettings
 from kafka_dt.pipeline.report.reporting import report
 from kafka_dt.pipeline.table import Table
 from kafka_dt.pipeline.table.old import JOURNAL
 from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
 from tests.support.processes.waiting import eventually
+from tests.support.spark.engines import sail_or_skip, succeeds
 
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 STARTS_AND_WAITS = """
@@ -39,13 +39,8 @@ WITHOUT_NETWORKS = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
 
 @pytest.fixture
 def sail() -> Iterator[SailEngine]:
-    stack = ExitStack()
-    try:
-        session = stack.enter_context(sail_session())
-    except SailNotStarted as refused:
-        pytest.skip(str(refused))
-    with stack:
-        yield SailEngine(session)
+    with sail_or_skip() as engine:
+        yield engine
 
 
 def servers(parent: int) -> list[int]:
@@ -78,7 +73,7 @@ def test_sail_ends_when_the_process_that_has_started_it_is_killed() -> None:
 def test_where_sail_may_have_no_network_of_its_own_a_report_says_so_or_takes_spark(tmp_path: Path) -> None:
     unshare, program = shutil.which("unshare"), Path(sys.executable).with_name("kafka-dt")
     command = [str(unshare), "--user", "--map-root-user", "sh", "-c", WITHOUT_NETWORKS, "sh"]
-    if unshare is None or subprocess.run([*command, "true"], check=False).returncode != 0:
+    if not succeeds(*command, "true"):
         pytest.skip("this system has no users of a process's own")
     command += [str(program), "pipeline", "report", "--table", str(tmp_path), "--to", str(tmp_path / "to")]
     refused = "this system does not let it have a network of its own"
@@ -99,7 +94,7 @@ def test_where_sail_may_have_no_network_of_its_own_a_report_says_so_or_takes_spa
 
 def test_sail_runs_without_any_privilege_and_whatever_lies_where_it_is_started(tmp_path: Path) -> None:
     command = [str(shutil.which("setpriv")), "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
-    if subprocess.run([*command, "unshare", "--user", "--net", "true"], check=False).returncode != 0:
+    if not succeeds(*command, "unshare", "--user", "--net", "true"):
         pytest.skip("this system has no users of a process's own")
     for name in ("ctypes.py", "kafka_dt.py", "pysail.py"):
         (tmp_path / name).write_text("raise SystemExit('it was imported')", encoding="utf-8")
@@ -121,12 +116,11 @@ def test_a_report_ends_at_once_and_says_so_when_sail_is_killed(sail: SailEngine,
 
 
 def fail_with_sail() -> None:
-    with sail_session():
+    with sail_or_skip():
         os.kill(servers(os.getpid())[-1], signal.SIGKILL)
         raise ReportFailed("it is gone")
 
 
-@pytest.mark.usefixtures("sail")
 def test_a_session_whose_sail_is_killed_says_how_it_ended() -> None:
     with pytest.raises(SailEnded, match="by signal SIGKILL"):
         fail_with_sail()

@@ -10,7 +10,6 @@ import itertools
 import random
 import re
 import uuid
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.engines import sail_session
-from kafka_dt.pipeline.errors import SailNotStarted
 from kafka_dt.pipeline.report.contents import OTHER
 from kafka_dt.pipeline.report.expressions import (
     client_shape,
@@ -34,6 +31,7 @@ from kafka_dt.pipeline.report.expressions import (
     with_most,
 )
 from kafka_dt.pipeline.report.timeline import Role, Timeline, alive_over_time, alive_series
+from tests.support.spark.engines import sail_or_skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,12 +76,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if request.param == "spark":
         yield request.getfixturevalue("spark")
         return
-    with ExitStack() as stack:
-        try:
-            sail = stack.enter_context(sail_session())
-        except SailNotStarted as refused:
-            pytest.skip(str(refused))
-        yield sail
+    with sail_or_skip() as engine:
+        yield engine.session
 
 
 def test_addresses_are_compared_by_the_networks_that_ipaddress_knows(session: SparkSession) -> None:

@@ -1,9 +1,16 @@
-"""The engine that a report takes by itself: Sail where it can run, Spark elsewhere."""
+"""Sail for a test, and what a test does on a system that does not let Sail have a network of its own.
+
+Where the system's own `unshare` gets such a network, and Sail does not, Sail is wrong, and the test fails. Without
+privileges some systems let one program have it and another not, so that it says nothing there.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
+
+import pytest
 
 from kafka_dt.pipeline.engines import Engine, SailEngine, SparkEngine, sail_session
 from kafka_dt.pipeline.errors import SailNotStarted
@@ -16,10 +23,33 @@ if TYPE_CHECKING:
 
 @contextmanager
 def sail_or_spark(spark: Callable[[], SparkSession]) -> Iterator[Engine]:
-    """Give Sail, or Spark where the system does not let Sail have a network of its own."""
+    """Give Sail where the system lets it run, or Spark."""
     with ExitStack() as stack:
-        try:
-            engine: Engine = SailEngine(stack.enter_context(sail_session()))
-        except SailNotStarted:
-            engine = SparkEngine(spark())
+        yield _entered(stack) or SparkEngine(spark())
+
+
+@contextmanager
+def sail_or_skip() -> Iterator[SailEngine]:
+    """Give Sail where the system lets it run; skip the test elsewhere."""
+    with ExitStack() as stack:
+        engine = _entered(stack)
+        if engine is None:
+            pytest.skip("this system does not let Sail have a network of its own")
         yield engine
+
+
+def _entered(stack: ExitStack) -> SailEngine | None:
+    try:
+        return SailEngine(stack.enter_context(sail_session()))
+    except SailNotStarted:
+        if succeeds("unshare", "--net", "true"):
+            raise
+        return None
+
+
+def succeeds(*command: str) -> bool:
+    """Say whether a command is there and ends well, such as `unshare --net true`."""
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
