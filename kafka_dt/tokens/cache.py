@@ -36,7 +36,10 @@ _Principals: TypeAlias = "tuple[Principal, Principal, tuple[Principal, ...]]"
 """The owner, the requester and the renewers of a token."""
 
 TokenListener = Callable[[str, Token | None, Token | None], None]
-"""Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone)."""
+"""Called with the token id, what was known before (None: nothing) and what is known now (None: it is gone).
+
+Both are equal if the token is only shown with another HMAC now.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +130,12 @@ class TokenCache:
         owners: Collection[Principal] | None,
         visible: Callable[[Token], bool],
         turns: Turns,
-    ) -> AsyncIterator[list[DelegationToken]]:
-        """Give the tokens that concern `owners` and that `requester` may see, in batches.
+    ) -> AsyncIterator[list[str]]:
+        """Give the ids of the tokens that concern `owners` and that `requester` may see, in batches.
 
-        The selection begins with the ids that are there. Each token is shown as it is when its turn comes; one that has
-        gone by then is left out. The tokens are never collected in a list: Python's garbage collector looks at every
-        element of such a list, and never at a dictionary of texts. To copy the ids is the one step without a pause;
-        decision 0018 says how long it takes.
+        The selection begins with the ids that are there. A token that has gone when its turn comes is left out; all
+        tokens of a batch are there when it is given. To copy the ids is the one step without a pause; decision 0018
+        says how long it takes.
 
         Args:
             requester: who asks; it sees the tokens that concern it.
@@ -141,13 +143,12 @@ class TokenCache:
             visible: asked for the other tokens, once each.
             turns: the work pauses between these.
         """
-        own = self._concerned.ids(requester)
+        own, tokens = self._concerned.ids(requester), self._tokens
         async for batch in turns.take(await self._copied_ids(owners, turns)):
-            held = zip(batch, map(self._tokens.get, batch), strict=True)
             yield [
-                each.delegation
-                for token_id, each in held
-                if each is not None and (token_id in own or visible(each.token))
+                token_id
+                for token_id in batch
+                if token_id in own or ((held := tokens.get(token_id)) is not None and visible(held.delegation.token))
             ]
 
     def copied_ids(self, principal: Principal | None = None) -> Collection[str]:
@@ -241,7 +242,7 @@ class TokenCache:
             # A client may have logged in by the old HMAC: to the sessions this token is another.
             self._tell(token.token_id, before.token, None)
             self._tell(token.token_id, None, token)
-        else:
+        elif before.token != token or before.delegation.hmac != held.delegation.hmac:
             self._tell(token.token_id, before.token, token)
 
     def _take_hmacs(self, before: CachedToken, hmacs: tuple[bytes, ...]) -> None:
@@ -286,8 +287,6 @@ class TokenCache:
                 self.remove(token.token_id)
 
     def _tell(self, token_id: str, before: Token | None, after: Token | None) -> None:
-        if before == after:
-            return
         for listener in self._listeners:
             listener(token_id, before, after)
 

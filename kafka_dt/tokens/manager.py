@@ -183,8 +183,8 @@ class TokenManager:
         owners: Collection[Principal] | None,
         visible: Callable[[Token], bool],
         turns: Turns,
-    ) -> AsyncIterator[list[DelegationToken]]:
-        """Give the tokens that concern `owners` and that `requester` may see, expired ones included, in batches.
+    ) -> AsyncIterator[list[str]]:
+        """Give the ids of the tokens that concern `owners` and that `requester` may see, with expired ones, in batches.
 
         What was changed on any node before `catch_up_if_possible` is seen. The store is not waited for.
 

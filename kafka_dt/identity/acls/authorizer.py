@@ -167,13 +167,16 @@ class Authorizer:
         """
         shows_token = self.check(caller, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
         shows_tokens_of = self.check(caller, AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
-        owners: dict[Principal, bool] = {}
+        # By identity: the tokens of an owner share its principal, whose hash costs as much as the rest of a look. To
+        # keep the principal here keeps its identity from being another's.
+        owners: dict[int, tuple[Principal, bool]] = {}
 
         def visible(token: Token) -> bool:
-            shown = owners.get(token.owner)
-            if shown is None:
-                shown = owners[token.owner] = shows_tokens_of(str(token.owner))
-            return shown or shows_token(token.token_id)
+            owner = token.owner
+            known = owners.get(id(owner))
+            if known is None:
+                known = owners[id(owner)] = owner, shows_tokens_of(str(owner))
+            return known[1] or shows_token(token.token_id)
 
         return visible
 

@@ -20,33 +20,32 @@ from kafka_dt_protocol import build, element_type
 from kafka_dt_protocol.wire.encoding import EncodedArray, encode
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""How much is kept for each layout, in bytes; 190,000 tokens with a renewer."""
-KEEPING_BYTES: Final = 200
+"""How much is kept for each layout, in bytes; 230,000 tokens with a renewer."""
+KEEPING_BYTES: Final = 140
 """What it takes to keep an entry, besides its bytes on the wire."""
 
 
 class DescribedTokens:
-    """Gives entries; the cache of tokens reports to `token_changed`."""
+    """Gives entries; the cache of tokens reports to `token_changed`, so that what is kept is true."""
 
     def __init__(self, current: Callable[[str], DelegationToken | None], max_bytes: int = MAX_BYTES) -> None:
         self._current = current
         self._max_bytes = max_bytes
         self._by_layout: dict[Any, _Kept] = {}
 
-    async def entries(self, layout: Any, tokens: AsyncIterable[Sequence[DelegationToken]]) -> EncodedArray:
-        """Give the entries of tokens, in their order; the layout is kio's entity type of an entry, of any version."""
+    async def entries(self, layout: Any, token_ids: AsyncIterable[Sequence[str]]) -> EncodedArray:
+        """Give the entries of tokens, in their order.
+
+        Args:
+            layout: kio's entity type of an entry, of any version.
+            token_ids: in batches, of tokens that are there when a batch is given.
+        """
         kept = self._by_layout.setdefault(layout, _Kept())
         found = EncodedArray()
-        # Kept entries are found here, without a call of `_encoded` for each: an answer has thousands.
-        hmacs, encoded, current = kept.hmacs, kept.encoded, self._current
-        async for batch in tokens:
-            entries = [
-                encoded[token_id]
-                if hmacs.get(token_id := held.token.token_id) == held.hmac and current(token_id) is held
-                else self._encoded(layout, kept, held)
-                for held in batch
-            ]
-            found.add(tuple(entries))
+        # Kept entries are found here, without a call for each: an answer has thousands.
+        encoded = kept.encoded
+        async for batch in token_ids:
+            found.add(tuple([encoded.get(each) or self._encoded(layout, kept, each) for each in batch]))
         return found
 
     def token_changed(self, token_id: str, _before: Token | None, _after: Token | None) -> None:
@@ -54,42 +53,39 @@ class DescribedTokens:
         for kept in self._by_layout.values():
             kept.drop(token_id)
 
-    def _encoded(self, layout: Any, kept: _Kept, held: DelegationToken) -> bytes:
+    def _encoded(self, layout: Any, kept: _Kept, token_id: str) -> bytes:
+        held = self._current(token_id)
+        assert held is not None  # noqa: S101 - it is there
         encoded = encode(_described(layout, held))
-        # If not, it has changed since it was found: what is kept is of its later state, and of this one nothing may be.
-        if self._current(held.token.token_id) is held:
-            kept.put(held, encoded, self._max_bytes)
+        kept.put(token_id, encoded, self._max_bytes)
         return encoded
 
 
 class _Kept:
     """The entries of one layout.
 
-    HMAC and entry are in two dictionaries of bytes, which Python's garbage collector leaves out. At dictionaries of
-    anything else it would look again and again, at each element, and it stops everything else meanwhile.
+    They are in a dictionary of bytes, which Python's garbage collector leaves out. At a dictionary of anything else it
+    would look again and again, at each element, and it stops everything else meanwhile.
     """
 
-    __slots__ = ("_size", "encoded", "hmacs")
+    __slots__ = ("_size", "encoded")
 
     def __init__(self) -> None:
-        self.hmacs: dict[str, bytes] = {}
-        """By which the tokens were known then: the cache tells of every change of a token, but not of another key."""
         self.encoded: dict[str, bytes] = {}
-        """The entry of each id in `hmacs`."""
+        """The entry of each token id."""
         self._size = 0
 
-    def put(self, held: DelegationToken, encoded: bytes, max_bytes: int) -> None:
+    def put(self, token_id: str, encoded: bytes, max_bytes: int) -> None:
         """Keep an entry if there is room."""
-        token_id = held.token.token_id
-        self.drop(token_id)
         size = len(encoded) + KEEPING_BYTES
         if self._size + size <= max_bytes:
-            self.hmacs[token_id], self.encoded[token_id] = held.hmac, encoded
+            self.encoded[token_id] = encoded
             self._size += size
 
     def drop(self, token_id: str) -> None:
-        if self.hmacs.pop(token_id, None) is not None:
-            self._size -= len(self.encoded.pop(token_id)) + KEEPING_BYTES
+        encoded = self.encoded.pop(token_id, None)
+        if encoded is not None:
+            self._size -= len(encoded) + KEEPING_BYTES
 
 
 def token_details(held: DelegationToken) -> dict[str, Any]:

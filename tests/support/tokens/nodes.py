@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
 from kafka_dt.tokens import (
@@ -95,7 +95,12 @@ class Node:
         if owners is None or owners:
             await self.manager.catch_up_if_possible()
         batches = self.manager.describe(requester, owners, visible, Turns(lambda: 0.0))
-        return [each async for batch in batches for each in batch]
+        return await shown(self.cache, batches)
+
+
+async def shown(cache: TokenCache, batches: AsyncIterator[list[str]]) -> list[DelegationToken]:
+    """Give the tokens that a describe has found."""
+    return [held async for batch in batches for each in batch if (held := cache.get(each)) is not None]
 
 
 def nothing_more(_: Token) -> bool:

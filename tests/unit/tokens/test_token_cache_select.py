@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafka_dt.tokens import Keyring, Principal, StoredToken, Token, TokenCache, Turns
-from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, MALLORY, SECRET_KEY, START, shown
 
 OWNERS = [Principal.user(f"owner-{number}") for number in range(20)]
 
@@ -41,7 +41,7 @@ async def ids(
     cache: TokenCache, owners: tuple[Principal, ...] | None, looks: Looks, requester: Principal = MALLORY
 ) -> list[str]:
     batches = cache.select(requester, owners, looks, unhurried())
-    return [each.token.token_id async for batch in batches for each in batch]
+    return [each async for batch in batches for each in batch]
 
 
 async def test_a_token_that_several_named_principals_concern_is_looked_at_once() -> None:
@@ -87,5 +87,5 @@ async def test_tokens_are_shown_as_they_are_when_their_turn_comes_and_none_that_
             cache.put(StoredToken(token("new", ALICE), version=0, revision=1_001))
         return True
 
-    found = [each.token async for batch in cache.select(MALLORY, None, changing, unhurried()) for each in batch]
+    found = [each.token for each in await shown(cache, cache.select(MALLORY, None, changing, unhurried()))]
     assert found == [*tokens[:50], *tokens[60:70], renewed, *tokens[71:]]

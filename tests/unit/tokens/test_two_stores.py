@@ -30,7 +30,7 @@ from kafka_dt.tokens.lookup import READS_PER_SECOND
 from kafka_dt.tokens.store import NEVER_MS, StoredToken
 from tests.support.tokens.direct_store import DirectCluster, DirectTokenStore
 from tests.support.tokens.memory_store import MAX_STALENESS_MS, MemoryTokenDatabase, MemoryTokenStore
-from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, SECRET_KEY, Clock, RandomBytes, nothing_more
+from tests.support.tokens.nodes import ALICE, BOB, CAROL, DAY, HOUR, SECRET_KEY, Clock, RandomBytes, nothing_more, shown
 from tests.support.tokens.store_contract import Place, TokenStoreContract, new_token
 
 NEW_MAX_STALENESS_MS = MAX_STALENESS_MS // 10
@@ -60,7 +60,7 @@ class Moving(Place):
     async def described(self) -> list[DelegationToken]:
         await self.manager.catch_up_if_possible()
         batches = self.manager.describe(ALICE, None, nothing_more, Turns(lambda: 0.0))
-        return [each async for batch in batches for each in batch]
+        return await shown(self.cache, batches)
 
 
 class OfTheOldStore(Moving):
