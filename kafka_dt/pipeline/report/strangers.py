@@ -16,7 +16,9 @@
   to the zone on the same day. An owner that came to another zone so before travels. A kind of client id that libraries
   give counts as new.
 
-In both cases the owner was known for `known_for` when it came.
+In both cases the owner was known for `known_for` when it came; in the second one an owner that works by day, and comes
+in its day, was known for `people_known_for`. People have a second program for some things, and use it at a second
+place.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, is_given
 from kafka_dt.pipeline.report.peers import first_arrivals
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -41,18 +44,24 @@ ALONE: Final = "alone in a network, with another client"
 ANEW: Final = "another program in another place"
 
 
-def strange_clients(seen: Observed, *, since: str, known_for: timedelta, move_together: int) -> DataFrame:
+def strange_clients(
+    seen: Observed, *, since: str, known_for: timedelta, people_known_for: timedelta, move_together: int
+) -> DataFrame:
     """Give the clients with which owners came to strange places.
 
     Args:
         seen: where principals were and with what, and when they came there.
         since: the column of `peers.peers` from which on an owner is known: `tokens_since` or `own_since`.
         known_for: how long it is known when it has a usual place.
+        people_known_for: how long one that works by day is known when it has usual programs.
         move_together: owners that came to a place on the same day and move together.
     """
     late = F.col("since") >= F.col(since) + F.lit(known_for)
     alone = late & (F.col("others_moved") < move_together - 1)
-    lonely, came = _lonely(seen.network_arrivals, alone), _came(seen.arrivals, alone)
+    came = _came(seen.arrivals, alone).join(seen.workdays, "who", "left")
+    is_early = F.col("zone_since") < F.col(since) + F.lit(people_known_for)
+    came = came.where(~F.coalesce(is_early & is_in_day(F.col("zone_since")), F.lit(False)))
+    lonely = _lonely(seen.network_arrivals, alone)
     rows = seen.clients.join(lonely, ["who", "wide"], "left").join(came, ["who", "zone"], "left")
     rows = with_owners_since(
         rows.where(F.coalesce("wide_since", "zone_since").isNotNull()), seen.clients, "software", "client"
@@ -103,4 +112,5 @@ def _came(arrivals: DataFrame, alone: Column) -> DataFrame:
         as_text(F.col("owner_since")),
     )
     places = first_arrivals(arrivals, alone)
-    return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))
+    told = (F.col("since").alias("zone_since"), counts.alias("zone_counts"), "tokens_since", "own_since")
+    return places.select("who", "zone", *told)

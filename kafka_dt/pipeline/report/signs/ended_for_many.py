@@ -4,7 +4,9 @@ An owner ends its tokens, a scheduler those that it asked for, and an operator o
 an expiry earlier than it had is ended, too; a renewal ends it if nothing but `ended_soon` is left. The cases:
 
 - *of many owners*: a principal that did not ask for the tokens ends those of `ended_owners` owners in a day, and of
-  `ended_factor` times more owners than on any day before. It stops the work of all of them.
+  `ended_factor` times more owners than on any day before. It stops the work of all of them. Of a principal that renews
+  tokens of others, on `ended_seldom` times more days than it ends some, those of `ended_few_owners` owners are enough:
+  a service that renews does not end.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -80,6 +82,8 @@ class EndedForManyThresholds:
     """An operator who tidies up looks at each owner."""
     ended_factor: float = threshold(2.0, "... and times its largest day before")
     """An operator who tidies up every week has such days."""
+    ended_seldom: int = threshold(7, "Days of renewals, for each day of ends, of a principal that seldom ends a token")
+    """A service that renews for some jobs ends the tokens of those that are over, every few days."""
     ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
     """Who is called on a journey ends a token, and once more the one that came in its place."""
     ended_few_owners: int = threshold(2, "... or owners of tokens")
@@ -112,7 +116,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
     told = with_habits.withColumn("new_library", is_known & is_first)
     places = _in_new_places(told, _new_places(seen, acts, thresholds), thresholds)
     cases = (
-        told.join(_of_many_owners(ends, thresholds), ["principal", "date"], "left")
+        told.join(_of_many_owners(ends, seen.deeds, thresholds), ["principal", "date"], "left")
         .join(places, ["principal", "zone", "wide"], "left")
         .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
     )
@@ -167,7 +171,7 @@ def _acts(seen: Observed, ends: DataFrame) -> DataFrame:
     return done.select(*columns).unionByName(logins.select(*columns))
 
 
-def _of_many_owners(ends: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+def _of_many_owners(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the days on which principals ended tokens of many owners for which they had not asked."""
     days = (
         ends.where(~F.col("asked")).groupBy("principal", "date").agg(F.count_distinct("owner").alias("owners_of_day"))
@@ -176,7 +180,23 @@ def _of_many_owners(ends: DataFrame, thresholds: EndedForManyThresholds) -> Data
     usual = F.coalesce(F.max("owners_of_day").over(before), F.lit(0))
     owners = F.col("owners_of_day")
     many = (owners >= thresholds.ended_owners) & (owners >= F.col("usual") * thresholds.ended_factor)
-    return days.withColumn("usual", usual).where(many).select("principal", "date", "usual")
+    told = days.withColumns({"usual": usual, "days_before": F.count("*").over(before)})
+    few = told.where(owners >= thresholds.ended_few_owners).join(_renewals(deeds), "principal", "left")
+    renewed = F.count(F.when(F.col("renewed_on") < F.col("date"), 1))
+    seldom = F.col("renewed") >= F.lit(thresholds.ended_seldom) * (F.col("days_before") + 1)
+    return (
+        few.groupBy("principal", "date", "owners_of_day", "usual", "days_before")
+        .agg(renewed.alias("renewed"))
+        .where(many | seldom)
+        .select("principal", "date", "usual")
+    )
+
+
+def _renewals(deeds: DataFrame) -> DataFrame:
+    """Give the days (`renewed_on`) on which principals renewed tokens of others for which they had not asked."""
+    of_others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
+    renewals = deeds.where(ok(EventType.TOKEN_RENEWED) & of_others)
+    return renewals.select("principal", F.col("date").alias("renewed_on")).distinct()
 
 
 def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:

@@ -22,11 +22,13 @@ cases:
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
-owners name as a renewer, and that renews three of four tokens `earlier_renewals` times at most, is an engineer on call:
-it is there to renew a token now and then, from the office or from home. But a token that it renews more often is not
-excused, and neither is one that it renews elsewhere although it logs in from one zone only. The owner or the requester
-of the token is usual as well, if it renews where it works: in a zone and with a library in which it logged in
-`renewed_at_home` before.
+owners name as a renewer, or one owner in `named_tokens` tokens, and that renews three of four tokens `earlier_renewals`
+times at most, is an engineer on call: it is there to renew a token now and then, from the office or from home. But a
+token that it renews more often is not excused, and neither is one that it renews elsewhere although it logs in from one
+zone only. The owner or the requester of the token is usual as well, if it renews where it works: in a zone and with a
+library in which it logged in `renewed_at_home` before. It is usual, too, if it renews `earlier_renewals` times at most,
+on a machine from which `administrators` principals change users and rights: there an engineer on call uses the login of
+a service.
 
 Not seen: a thief that renews as the usual renewer, as an engineer, an operator or a service at its place, or as the
 owner at its home, and the first renewals of a token that was never renewed. A principal that takes over for good looks
@@ -45,6 +47,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
@@ -86,12 +89,16 @@ class RenewalThresholds:
         timedelta(days=1), "Time for which an owner logs in where it renews its token"
     )
     """A thief with a password renews within hours, before the token expires."""
+    administrators: int = threshold(2, "... or principals that change users and rights from the machine")
+    """What one of them uses may be a notebook."""
     operator_days: int = threshold(3, "Other days on which an operator describes, or a service renews, from there")
     """Who does so as work does it every week."""
     served_owners: int = threshold(5, "... and owners whose tokens the service renews")
     """A renewer of one team has fewer."""
     tried_share: float = threshold(0.1, "... and refusals for each renewal, at most")
     """Who has got hold of many HMACs tries them all."""
+    named_tokens: int = threshold(5, "Tokens that name a renewer who is on call for one owner")
+    """Those of a working week."""
     kept_renewals: int = threshold(3, "Renewals that keep a token alive whose owner's tokens are not renewed")
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
@@ -114,7 +121,8 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
     never_before = F.coalesce(F.col("usual_since") > F.col("first_seen"), F.lit(True))
-    its_own = F.col("principal").isin(F.col("owner"), F.col("requester")) & F.col("at_home")
+    on_call_there = F.col("on_jump_host") & (F.col("renewals") <= thresholds.earlier_renewals)
+    its_own = F.col("principal").isin(F.col("owner"), F.col("requester")) & (F.col("at_home") | on_call_there)
     new = F.col("late") & never_before & (F.col("renewals") > 0) & ~_on_call(thresholds) & ~its_own
     case = (
         F.when((F.col("mismatches") > 0) & ~F.col("operator") & ~F.col("service"), F.lit("stranger"))
@@ -228,18 +236,23 @@ def _on_call(thresholds: RenewalThresholds) -> Column:
     elsewhere = F.col("logins") - F.col("logins_here")
     stays = F.col("zones") - (F.col("logins_here") > 0).cast("int") == 1
     away = stays & (elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals)))
-    return (F.col("named_by") > 1) & rarely & ~away
+    named = (F.col("named_by") > 1) | (F.col("named_in") >= thresholds.named_tokens)
+    return named & rarely & ~away
 
 
 def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
-    """Add to each renewer how many owners name it, how often it renews a token as a rule, and its logins from there."""
-    names = seen.lives.select("owner", F.explode("renewers").alias("principal"))
-    named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
+    """Add to each renewer who names it (`named_by`, `named_in`), how often it renews as a rule, and its logins."""
+    names = seen.lives.select("owner", "token_id", F.explode("renewers").alias("principal"))
+    named = names.groupBy("principal").agg(
+        F.count_distinct("owner").alias("named_by"), F.count_distinct("token_id").alias("named_in")
+    )
     usual = renewers.groupBy("principal").agg(at_share("renewals", _AS_A_RULE).alias("usual_renewals"))
     there = seen.clients.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
     everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"), F.count("*").alias("zones"))
     rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
-    return rows.join(there, ["principal", "zone"], "left").fillna(0, ["named_by", "logins", "logins_here", "zones"])
+    return rows.join(there, ["principal", "zone"], "left").fillna(
+        0, ["named_by", "named_in", "logins", "logins_here", "zones"]
+    )
 
 
 def _with_owners(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
@@ -269,13 +282,21 @@ def _renewals(events: DataFrame, lives: DataFrame) -> DataFrame:
 
 
 def _with_homes(renewals: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
-    """Add the zone of each renewal, and whether the principal has worked there, with this library, for a while."""
+    """Add the zone of each renewal, and how usual it is.
+
+    The principal has worked there with this library for a while (`at_home`), or administrators share the machine
+    (`on_jump_host`).
+    """
     homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
         F.min("first_seen").alias("home_since")
     )
     since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
     placed = seen.zones.of(renewals).join(homes, ["principal", "zone", "software"], "left")
-    return placed.withColumn("at_home", F.coalesce(since <= F.col("time"), F.lit(False)))
+    administration = seen.deeds.where(ok(*ADMINISTRATION)).groupBy("address")
+    shared = administration.agg(F.count_distinct("principal").alias("administrators"))
+    jump_hosts = shared.where(F.col("administrators") >= thresholds.administrators)
+    rows = placed.join(jump_hosts.select("address", F.lit(True).alias("on_jump_host")), "address", "left")
+    return rows.withColumn("at_home", F.coalesce(since <= F.col("time"), F.lit(False))).fillna(False, ["on_jump_host"])
 
 
 def _renewers(renewals: DataFrame) -> DataFrame:
@@ -296,7 +317,7 @@ def _renewers(renewals: DataFrame) -> DataFrame:
         F.min(is_idle).alias("idle_since"),
         F.count(F.when(F.col("renewed") == 0, 1)).alias("mismatches"),
         F.count(F.when(F.col("ends"), 1)).alias("ends"),
-        F.bool_and("at_home").alias("at_home"),
+        *(F.bool_and(name).alias(name) for name in ("at_home", "on_jump_host")),
         # The place that is not its home tells more.
         of_first("address", "at_home").alias("address"),
         of_first("zone", "at_home", "address").alias("zone"),

@@ -2,9 +2,9 @@
 
 A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
 rule looks at tokens that a principal makes for itself from one address in a day, of which at most `hoard_used` were
-ever used: `hoarded` or more within an hour, if it never made a token in that zone that was used; `hoard_fast` or more
-within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of them than the
-principal ever made in an hour before. The principal has to be known for `hoard_history`.
+used within `hoard_soon`: `hoarded` or more within an hour, if it never made a token in that zone that was used;
+`hoard_fast` or more within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of
+them than the principal ever made in an hour before. The principal has to be known for `hoard_history`.
 
 Who takes hours for it, or days, and perhaps several machines, makes `hoard_by_hand` tokens or more in `HOARD_DAYS`
 days, and never made more than half as many in three days before. This is a sign if it is a person who works by day
@@ -79,6 +79,8 @@ class HoardThresholds:
     time, up to 5 minutes."""
     hoard_used: float = threshold(0.2, "... the share of them that was used, at most")
     """A program makes a token to use it."""
+    hoard_soon: timedelta = threshold(timedelta(days=1), "... in this time after they were made")
+    """Who keeps tokens for later uses a few of them later."""
     hoard_factor: float = threshold(5.0, "... and times the most in an hour before")
     """A program that makes tokens all the time has busy hours."""
     hoard_history: timedelta = threshold(timedelta(days=3), "... by a principal that is known for")
@@ -95,7 +97,7 @@ class HoardThresholds:
 
 def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     """Find principals that make many tokens for themselves without use; one finding for each principal."""
-    made = seen.work("made", _made(seen))
+    made = seen.work("made", _made(seen, thresholds))
     began = F.min("first_seen").over(Window.partitionBy("principal", "zone"))
     at_once = F.col("at_once") >= thresholds.hoard_at_once
     of_burst = Window.partitionBy("principal", "address", F.to_date("first_seen"))
@@ -165,9 +167,10 @@ def _by_hand(made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> Da
     return _of_principals(tokens.where(in_time).drop("until").distinct()).join(counts, "principal")
 
 
-def _made(seen: Observed) -> DataFrame:
+def _made(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     """Give the tokens that principals made for themselves, with the most that they made from there at a time."""
-    tokens = seen.lives.select("token_id", (F.col("logins") > 0).alias("used"))
+    soon = F.col("first_login") <= F.col("created_at") + F.lit(thresholds.hoard_soon)
+    tokens = seen.lives.select("token_id", F.coalesce(soon, F.lit(False)).alias("used"))
     own = seen.deeds.where(ok(EventType.TOKEN_CREATED) & (F.coalesce("owner", "principal") == F.col("principal")))
     rows = own.select("principal", "token_id", "address", "software", "first_seen", "last_seen").join(
         tokens, "token_id"
@@ -240,7 +243,7 @@ def _findings(found: DataFrame) -> DataFrame:
         severity=high_if(F.col("both_new")),
         evidence=[
             ("tokens made", F.col("events")),
-            ("of them used", F.col("used")),
+            ("of them used within a day", F.col("used")),
             ("the most in an hour", F.col("most")),
             ("the most in an hour before", F.col("usual")),
             ("made in three days", F.col("in_days")),

@@ -4,7 +4,8 @@ Two cases:
 
 - *outside the hours of its job*: a job that runs at the same hours every day has plainly ended outside of them. The
   hours of an owner are those in which its tokens are used on `schedule_share` of its days, and on `schedule_days` at
-  least, with an hour before and after. An owner with more than `schedule_hours` such hours has no schedule.
+  least, with an hour before and after. An owner with more than `schedule_hours` such hours has no schedule; nor has one
+  that worked in other hours more often than `schedule_kept` allows, such as a stream that logs in when it gets a token.
 - *after a pause*: the owner gets a token for each run, and uses it without a pause. The siblings of a token are those
   that the same requester made for the same owner before. If there are `pause_tokens` of them, over `pause_history`, and
   none of them made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign, if none of them
@@ -26,6 +27,8 @@ tokens were used for `usual_client` before. From such a client, with such a toke
   of `node_owners` owners run with the same library, on as many days.
 - after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
   `pause_hour_days` days before.
+
+After a pause a person who works by day is quiet in the hours of that day: it was a meeting.
 
 One login in the hour after the job's hours is a late one, with any token and on any machine, if it comes with a library
 and a kind of client id that the owner's tokens had in that zone.
@@ -63,6 +66,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +91,8 @@ class ScheduleThresholds:
     """A job that runs once a week has an hour on one day of seven, and no others on the rest."""
     schedule_hours: int = threshold(12, "Hours of a day with an hour around them in which a job works, at most")
     """A program that works for longer has no plain end."""
+    schedule_kept: float = threshold(0.5, "Share of the hours in which a job worked that are its hours, at least")
+    """It is late now and then, or run again."""
     schedule_known: int = threshold(5, "Days on which a job with a schedule was seen")
     """A working week."""
     schedule_machines: int = threshold(3, "Machines of a run of the job, as a rule")
@@ -229,7 +235,9 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresh
     alone = rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
     usual = _hours_before(odd, by_token, thresholds)
     judged = _with_habits(alone, seen, thresholds).join(usual, "token_id", "left")
-    return judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
+    in_day = F.coalesce(is_in_day(F.col("first_seen")), F.lit(False))
+    others = judged.join(seen.workdays, "who", "left").where(~in_day).drop("day_begins")
+    return others.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
 
 
 def _hours_before(odd: DataFrame, by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
@@ -324,6 +332,9 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
         .agg(distinct("near").alias("hours"))
         .where(F.size("hours") <= thresholds.schedule_hours)
     )
+    in_hours = F.avg(F.array_contains("hours", F.col("hour")).cast("int"))
+    kept = worked.join(hours, "who").groupBy("who").agg(in_hours.alias("kept"))
+    hours = hours.join(kept.where(F.col("kept") >= thresholds.schedule_kept).select("who"), "who")
     runs = by_token.groupBy("who", F.date_trunc("hour", "first_seen").alias("run")).agg(
         F.count_distinct("address").alias("machines")
     )

@@ -10,7 +10,8 @@ alone. A use is a sign in one of these cases:
   of client id is new to the owner, which has used tokens for `known_for`. The token need not have a history. An owner
   that came to such networks before travels, and is left out.
 - *another program in another place*: the zone, the library and the kind of client id are all new to an owner that has
-  used tokens for `known_for`, and fewer than `move_together` moved there on the same day. The token need not have a
+  used tokens for `known_for`, or for `people_known_for` if it works by day and comes in its day, and fewer than
+  `move_together` moved there on the same day. The token need not have a
   history, and the usual use need not go on. An owner that came to another zone so before travels. Of this case and the
   one before, the first day (`history`) is told: what goes on comes with each further token of the owner.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
@@ -151,6 +152,10 @@ class StolenTokenThresholds:
     """The report tells of the first ones, where they are strange."""
     known_for: timedelta = threshold(timedelta(days=3), "How long an owner is known that has a usual place")
     """Before that, an owner is known by too few days: jobs run daily, and the first day is not the truth."""
+    people_known_for: timedelta = threshold(
+        timedelta(days=14), "... that works by day, and comes in its day with another program"
+    )
+    """People have a program that they use once a week."""
     neighbours_before: int = threshold(5, "Neighbours that were in a network before in which people work")
     """A few may be travellers."""
     move_together: int = threshold(3, "Owners that came to a zone on the same day move together")
@@ -223,7 +228,13 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
     client is enough. Or it is any zone to which others did not move along.
     """
     known_for, together = thresholds.known_for, thresholds.move_together
-    strange = strange_clients(seen, since="tokens_since", known_for=known_for, move_together=together)
+    strange = strange_clients(
+        seen,
+        since="tokens_since",
+        known_for=known_for,
+        people_known_for=thresholds.people_known_for,
+        move_together=together,
+    )
     strange = seen.work("strange", strange.where("by_token").drop("by_token"))
     uses = seen.usage.where(F.col("token_id").isNotNull()).join(strange, [*CLIENT])
     # What goes on for longer comes with each new token of the owner; the first ones have told of it.

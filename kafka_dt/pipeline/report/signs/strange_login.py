@@ -89,6 +89,10 @@ class StrangeLoginThresholds:
 
     login_known_for: timedelta = threshold(timedelta(days=3), "How long a principal logs in that has a usual place")
     """Programs log in every day, and a weekend is two days long."""
+    login_people_known_for: timedelta = threshold(
+        timedelta(days=14), "... that works by day, and comes in its day with another program"
+    )
+    """People have a program that they use once a week."""
     login_first_day: timedelta = threshold(timedelta(days=1), "Time in a new place that is told")
     """What goes on for longer is known by then."""
     login_stays: timedelta = threshold(timedelta(days=7), "How long a principal stays that has one network")
@@ -128,7 +132,13 @@ class StrangeLoginThresholds:
 def strange_logins(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Find principals that log in from strange places; one finding a principal."""
     known_for, together = thresholds.login_known_for, thresholds.login_moves
-    strange = strange_clients(seen, since="own_since", known_for=known_for, move_together=together)
+    strange = strange_clients(
+        seen,
+        since="own_since",
+        known_for=known_for,
+        people_known_for=thresholds.login_people_known_for,
+        move_together=together,
+    )
     own = seen.work("own", strange.where(~F.col("by_token")).drop("by_token"))
     own = _without_people(own, seen, thresholds)
     cases = (each.withColumn("order", F.lit(order)) for order, each in enumerate((own, *login_cases(seen, thresholds))))

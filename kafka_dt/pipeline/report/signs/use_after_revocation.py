@@ -16,10 +16,15 @@ clients need to hear of the end (`clock_skew`), and in one of these cases:
 - *it succeeded*: no node that sees ZooKeeper allows that. Only this case has the severity high, because in the others
   the token does not work any more.
 
-Jobs try a token again that has ended by its age. So a refused login with one is a sign only `aged` later, in a zone in
-which no principal ever logs in, of an owner that is known: *long after its end, where no principal logs in*. The client
-has an old copy. A token that was to end at a later time, and that was renewed before then, is not revoked. An owner
-without a login before the end is not known, so its tokens are left out as well.
+Jobs try a token again that has ended by its age. So a refused login with one is a sign only if the owner is known, and
+in two cases. The client has an old copy.
+
+- *long after its end, where no principal logs in*: `aged` later, in a zone in which no principal ever logs in.
+- *after its end, elsewhere, with another library*: in a large network (/16, of IPv6 /48) in which the owner never was,
+  with a library that it never used.
+
+A token that was to end at a later time, and that was renewed before then, is not revoked. An owner without a login
+before the end is not known, so its tokens are left out as well.
 
 A scheduler that made a token for an owner ends it when the job is over. It does not revoke it, and what is left of the
 job may try it: one such token on a day in a zone that is strange to the owner, within `tried_after_job` of its end, is
@@ -68,6 +73,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 OLD: Final = "long after its end, where no principal logs in"
+OLD_ELSEWHERE: Final = "after its end, elsewhere, with another library"
 STRANGE: Final = "a zone that is strange to the owner"
 
 
@@ -94,9 +100,9 @@ def used_after_revocation(seen: Observed, thresholds: RevocationThresholds) -> D
     """Find tokens that were tried after their revocation; one finding a token."""
     skew = F.lit(thresholds.clock_skew)
     by_age = F.col("revoked_at").isNull()
-    aged = F.col("ended_at") + F.lit(thresholds.aged)
-    tried = seen.lives.where(F.col("last_attempt") > F.coalesce("revoked_at", aged)).select(
-        "token_id", "owner", F.coalesce("revoked_at", aged).alias("revoked_at"), by_age.alias("by_age")
+    end = F.coalesce("revoked_at", F.col("ended_at") + skew)
+    tried = seen.lives.where(F.col("last_attempt") > end).select(
+        "token_id", "owner", end.alias("revoked_at"), by_age.alias("by_age")
     )
     is_late = (F.col("time") > F.col("revoked_at") + skew) & ~F.col("by_age")
     is_after = (F.col("time") > F.col("revoked_at")) & ~F.col("succeeded")
@@ -134,13 +140,14 @@ def _attempts(events: DataFrame, tried: DataFrame) -> DataFrame:
         "by_age",
         "time",
         F.coalesce("client_address", F.lit(UNKNOWN)).alias("address"),
+        software(F.col("client_software")).alias("software"),
         F.concat_ws(" ", software(F.col("client_software")), "client_software_version").alias("client"),
         went_well().alias("succeeded"),
     )
 
 
 def _by_place(attempts: DataFrame) -> DataFrame:
-    return attempts.groupBy("token_id", "owner", "revoked_at", "by_age", "address", "client").agg(
+    return attempts.groupBy("token_id", "owner", "revoked_at", "by_age", "address", "software", "client").agg(
         *first_and_last("time", "time"),
         F.count("*").alias("tries"),
         F.count(F.when(F.col("succeeded"), 1)).alias("successes"),
@@ -170,7 +177,11 @@ def _with_past(attempts: DataFrame, usage: DataFrame) -> DataFrame:
     counted = of_machines.withColumn("counts", before_last_day).where("counts")
     stay = counted.groupBy("owner", "zone").agg(F.avg("again").alias("stay"))
     rows = attempts.join(began, "token_id", "left").join(since, "owner", "left").join(stay, ["owner", "zone"], "left")
-    return rows.join(machines, ["owner", "address"], "left").join(in_zone, ["owner", "zone"], "left")
+    rows = rows.join(machines, ["owner", "address"], "left").join(in_zone, ["owner", "zone"], "left")
+    for name in ("wide", "software"):
+        had = used.groupBy("owner", name).agg(F.lit(True).alias(f"had_{name}"))
+        rows = rows.join(had, ["owner", name], "left")
+    return rows
 
 
 def _case(thresholds: RevocationThresholds) -> Column:
@@ -181,8 +192,11 @@ def _case(thresholds: RevocationThresholds) -> Column:
     is_known = F.col("owner_since") <= F.col("revoked_at")
     is_small = (F.col("zone") == F.col("subnet")) & F.col("zone").endswith("/24")
     fixed = is_small & (F.col("stay") >= thresholds.machines_return)
+    is_old = F.col("last_seen") > F.col("revoked_at") + F.lit(thresholds.aged - thresholds.clock_skew)
+    elsewhere = F.col("had_wide").isNull() & F.col("had_software").isNull()
+    aged = F.when(is_old & F.col("used").isNull(), F.lit(OLD)).when(elsewhere, F.lit(OLD_ELSEWHERE))
     return (
-        F.when(F.col("by_age"), F.when(is_known & F.col("used").isNull(), F.lit(OLD)))
+        F.when(F.col("by_age"), F.when(is_known, aged))
         .when(F.col("successes") > 0, F.lit("it succeeded"))
         .when(is_known & ~at_home & used_here, F.lit("a place strange to the owner, where this token was used before"))
         .when(is_known & ~at_home, F.lit(STRANGE))
@@ -220,7 +234,7 @@ def _findings(attempts: DataFrame, thresholds: RevocationThresholds) -> DataFram
         evidence=[
             ("what is unusual", F.array_join("cases", ", ")),
             ("revoked", F.when(~F.col("by_age"), as_text(F.col("revoked_at")))),
-            ("ended by its age", F.when(F.col("by_age"), as_text(F.col("revoked_at") - F.lit(thresholds.aged)))),
+            ("ended by its age", F.when(F.col("by_age"), as_text(F.col("revoked_at") - F.lit(thresholds.clock_skew)))),
             ("attempts since", F.col("events")),
             ("of these successful", F.col("successes")),
             ("from addresses", F.col("addresses")),
@@ -233,8 +247,8 @@ def _findings(attempts: DataFrame, thresholds: RevocationThresholds) -> DataFram
 USE_AFTER_REVOCATION: Final = Sign(
     kind="use_after_revocation",
     title="Tried after revocation",
-    meaning="The token has ended, by a request or long ago, and a client tries it where the owner is not at home.",
-    finds="a client that tries a token that a request has ended, or one of long ago, where the owner is not at home",
+    meaning="The token has ended, by a request or by its age, and a client tries it where the owner is not at home.",
+    finds="a client that tries a token that has ended where the owner is not at home",
     misses="a client that stops in time, or is in a large zone of the owner",
     subject_type=SubjectType.TOKEN,
     thresholds=RevocationThresholds(),
