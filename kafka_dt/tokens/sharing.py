@@ -34,7 +34,7 @@ ITEMS_A_TURN: Final = 1_000
 """After how many items a walk lets other tasks have their turn; about a millisecond."""
 SLICE_S: Final = 0.004
 """For how long work goes on before other tasks have their turn, in seconds."""
-BATCH: Final = 64
+BATCH: Final = 32
 """After how many items the clock is read."""
 SHORT_ITEMS: Final = 100
 """On how many items work never waits; a tenth of a millisecond, or one where nothing has been encoded before."""

@@ -14,7 +14,8 @@ which it is started is ours.
 Limits: no object stores and nothing else that a process reaches by the network (mounted file systems are the kernel's),
 and Linux alone.
 
-Source: unshare(2), user_namespaces(7), network_namespaces(7), netdevice(7); Spark Connect has no authentication.
+Source: unshare(2), user_namespaces(7), network_namespaces(7), netdevice(7), proc_pid_oom_score_adj(5); Spark Connect
+has no authentication.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _IFREQ: Final = "16sH22x"
 """The name of a device and its flags, in 40 bytes."""
 _CHUNK: Final = 1 << 18
 _LOOPBACK: Final = "127.0.0.1"
+_FIRST_TO_GO: Final = "1000"
 
 
 def main(path: str) -> None:
@@ -50,6 +52,8 @@ def main(path: str) -> None:
     # Imported here: its threads would keep this process from leaving the network.
     from pysail.spark import SparkConnectServer  # noqa: PLC0415
 
+    # It takes as much memory as a table needs. Where that is too much, the kernel ends this process and no other.
+    Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
     server = SparkConnectServer(_LOOPBACK, 0)
     server.start(background=True)
     _, port = server.listening_address

@@ -6,7 +6,7 @@
 Meanwhile `pyspark.sql.functions` makes columns for Spark Connect in this process, so no other Spark may be in use. When
 this process ends, Sail ends with it, however that comes about. Ctrl-C reaches this process alone.
 
-Source: Spark Connect, `pyspark.sql.connect.client.ChannelBuilder`; Sail, "Configuration"; Linux, "Control Group v2".
+Source: Spark Connect, `pyspark.sql.connect.client.ChannelBuilder`; Sail, "Configuration".
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ _DYING_S: Final = 3.0
 _CONNECT_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """In the environment it makes pyspark's functions those of Spark Connect."""
 _PRIVATE: Final = 0o077
-_MEMORY_SHARE: Final = 0.6
-"""What Sail may take of the memory of this process's group before it puts rows aside on the disk, or gives up."""
 _SESSION: Final = MappingProxyType(
     {
         "spark.sql.session.timeZone": "UTC",
@@ -53,7 +51,12 @@ _SESSION: Final = MappingProxyType(
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
 )
-_GROUPS: Final = Path("/sys/fs/cgroup")
+_SETTINGS: Final = {
+    "RUST_LOG": "off",
+    # A pool with a bound counts the rows of a batch once for each token in it: it refuses reports that take little.
+    "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
+}
+"""Sail's settings; those of the environment go before."""
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def _server(path: Path) -> Iterator[None]:
         [sys.executable, "-P", str(_SERVER), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=_settings() | os.environ,
+        env=_SETTINGS | os.environ,
         text=True,
         start_new_session=True,
         umask=_PRIVATE,
@@ -122,27 +125,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _way_of(status: int) -> str:
     """Say how a process has ended: `by signal SIGKILL`."""
     return f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-
-
-def _settings() -> dict[str, str]:
-    """Give Sail's settings, which those of the environment go before."""
-    return {
-        "RUST_LOG": "off",
-        "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
-        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(int(_memory() * _MEMORY_SHARE)),
-    }
-
-
-def _memory() -> int:
-    """Give the bytes that this process's control group may take; a machine's, if no group says less."""
-    bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with suppress(OSError):
-        own = Path("/proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition(":")[2]
-        group = _GROUPS / own.lstrip("/")
-        for each in (group, *group.parents):
-            with suppress(FileNotFoundError, ValueError):  # the root has none, and "max" is no number
-                bounds.append(int((each / "memory.max").read_text(encoding="ascii")))
-    return min(bounds)
 
 
 @contextmanager

@@ -16,9 +16,9 @@
   to the zone on the same day. An owner that came to another zone so before travels. A kind of client id that libraries
   give counts as new.
 
-In both cases the owner was known for `known_for` when it came; in the second one an owner that works by day, and comes
-in its day, was known for `people_known_for`. People have a second program for some things, and use it at a second
-place.
+In both cases the owner was known for `known_for` when it came. In the second one an owner that works by day, and comes
+in its day from a private network, was known for `people_known_for`: people have a second program for some things, and
+use it at a second place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, is_given
+from kafka_dt.pipeline.report.expressions import as_text, is_given, is_public
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.workdays import is_in_day
 
@@ -58,9 +58,9 @@ def strange_clients(
     """
     late = F.col("since") >= F.col(since) + F.lit(known_for)
     alone = late & (F.col("others_moved") < move_together - 1)
-    came = _came(seen.arrivals, alone).join(seen.workdays, "who", "left")
-    is_early = F.col("zone_since") < F.col(since) + F.lit(people_known_for)
-    came = came.where(~F.coalesce(is_early & is_in_day(F.col("zone_since")), F.lit(False)))
+    is_early = F.col("since") < F.col(since) + F.lit(people_known_for)
+    is_person_at_work = F.coalesce(is_early & is_in_day(F.col("since")) & ~is_public(F.col("zone")), F.lit(False))
+    came = _came(seen.arrivals.join(seen.workdays, "who", "left"), alone & ~is_person_at_work)
     lonely = _lonely(seen.network_arrivals, alone)
     rows = seen.clients.join(lonely, ["who", "wide"], "left").join(came, ["who", "zone"], "left")
     rows = with_owners_since(
@@ -112,5 +112,4 @@ def _came(arrivals: DataFrame, alone: Column) -> DataFrame:
         as_text(F.col("owner_since")),
     )
     places = first_arrivals(arrivals, alone)
-    told = (F.col("since").alias("zone_since"), counts.alias("zone_counts"), "tokens_since", "own_since")
-    return places.select("who", "zone", *told)
+    return places.select("who", "zone", F.col("since").alias("zone_since"), counts.alias("zone_counts"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.engines import SailEngine, is_in_reach
 from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailEnded
@@ -140,6 +141,13 @@ def test_a_table_is_read_as_it_was_and_with_columns_that_it_lacks(sail: SailEngi
     (tmp_path / "table" / JOURNAL).mkdir()
     with pytest.raises(OldTable):
         sail.events(table)
+
+
+def test_many_tokens_with_long_values_are_no_reason_to_refuse_a_report(sail: SailEngine) -> None:
+    long = F.struct(F.repeat(F.lit("x"), 1_000).alias("text"), F.col("id").alias("number"))
+    tokens = sail.session.range(20_000).select("id", long.alias("value"))
+    newest = tokens.groupBy("id").agg(F.max_by("value", F.struct("id", "value")).alias("value"))
+    assert newest.where(F.col("value.number") == F.col("id")).count() == 20_000
 
 
 def test_what_is_written_is_read_back_also_without_a_row(sail: SailEngine, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ An owner ends its tokens, a scheduler those that it asked for, and an operator o
 an expiry earlier than it had is ended, too; a renewal ends it if nothing but `ended_soon` is left. The cases:
 
 - *of many owners*: a principal that did not ask for the tokens ends those of `ended_owners` owners in a day, and of
-  `ended_factor` times more owners than on any day before. It stops the work of all of them. Of a principal that renews
-  tokens of others, on `ended_seldom` times more days than it ends some, those of `ended_few_owners` owners are enough:
-  a service that renews does not end.
+  `ended_factor` times more owners than on any day before. It stops the work of all of them. `ended_few_owners` owners
+  are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended some, this
+  one included, and if there were less than `ended_days` such days before: a service that renews does not end.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -84,9 +84,11 @@ class EndedForManyThresholds:
     """An operator who tidies up every week has such days."""
     ended_seldom: int = threshold(7, "Days of renewals, for each day of ends, of a principal that seldom ends a token")
     """A service that renews for some jobs ends the tokens of those that are over, every few days."""
+    ended_days: int = threshold(3, "... and days of ends by which these are its work")
+    """Who tidies up does so again."""
     ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
     """Who is called on a journey ends a token, and once more the one that came in its place."""
-    ended_few_owners: int = threshold(2, "... or owners of tokens")
+    ended_few_owners: int = threshold(2, "... or owners of tokens; so many of a service that seldom ends one, too")
     """A call is about one job."""
     ended_colleagues: int = threshold(2, "Others that make a new place an ordinary one")
     """One may be a program that runs everywhere."""
@@ -179,15 +181,16 @@ def _of_many_owners(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyT
     before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
     usual = F.coalesce(F.max("owners_of_day").over(before), F.lit(0))
     owners = F.col("owners_of_day")
-    many = (owners >= thresholds.ended_owners) & (owners >= F.col("usual") * thresholds.ended_factor)
     told = days.withColumns({"usual": usual, "days_before": F.count("*").over(before)})
-    few = told.where(owners >= thresholds.ended_few_owners).join(_renewals(deeds), "principal", "left")
+    with_renewals = told.join(_renewals(deeds), "principal", "left")
     renewed = F.count(F.when(F.col("renewed_on") < F.col("date"), 1))
     seldom = F.col("renewed") >= F.lit(thresholds.ended_seldom) * (F.col("days_before") + 1)
+    few = seldom & (owners >= thresholds.ended_few_owners) & (F.col("days_before") < thresholds.ended_days)
+    many = (owners >= thresholds.ended_owners) & (owners >= F.col("usual") * thresholds.ended_factor)
     return (
-        few.groupBy("principal", "date", "owners_of_day", "usual", "days_before")
+        with_renewals.groupBy("principal", "date", "owners_of_day", "usual", "days_before")
         .agg(renewed.alias("renewed"))
-        .where(many | seldom)
+        .where(many | few)
         .select("principal", "date", "usual")
     )
 

@@ -54,6 +54,7 @@ from kafka_dt.pipeline.report.expressions import (
     at_share,
     distinct,
     first_and_last,
+    nth,
     of_first,
     of_type,
     ok,
@@ -236,22 +237,24 @@ def _on_call(thresholds: RenewalThresholds) -> Column:
     elsewhere = F.col("logins") - F.col("logins_here")
     stays = F.col("zones") - (F.col("logins_here") > 0).cast("int") == 1
     away = stays & (elsewhere > F.greatest(F.col("logins_here"), F.lit(thresholds.earlier_renewals)))
-    named = (F.col("named_by") > 1) | (F.col("named_in") >= thresholds.named_tokens)
-    return named & rarely & ~away
+    by_one = (F.col("named_before") >= thresholds.named_tokens) & F.col("at_home")
+    return ((F.col("named_by") > 1) | by_one) & rarely & ~away
 
 
 def _with_duties(renewers: DataFrame, seen: Observed) -> DataFrame:
-    """Add to each renewer who names it (`named_by`, `named_in`), how often it renews as a rule, and its logins."""
-    names = seen.lives.select("owner", "token_id", F.explode("renewers").alias("principal"))
-    named = names.groupBy("principal").agg(
-        F.count_distinct("owner").alias("named_by"), F.count_distinct("token_id").alias("named_in")
-    )
+    """Add to each renewer how many owners name it, in how many tokens before, how often it renews, and its logins."""
+    names = seen.lives.select("owner", "created_at", F.explode("renewers").alias("principal"))
+    named = names.groupBy("principal").agg(F.count_distinct("owner").alias("named_by"))
+    named_then = renewers.select("token_id", "owner", "principal", "first_seen").join(names, ["owner", "principal"])
+    before = named_then.where(F.col("created_at") < F.col("first_seen")).groupBy("token_id", "principal")
+    named_before = before.agg(F.count("*").alias("named_before"))
     usual = renewers.groupBy("principal").agg(at_share("renewals", _AS_A_RULE).alias("usual_renewals"))
     there = seen.clients.groupBy(F.col("who").alias("principal"), "zone").agg(F.sum("logins").alias("logins_here"))
     everywhere = there.groupBy("principal").agg(F.sum("logins_here").alias("logins"), F.count("*").alias("zones"))
     rows = renewers.join(usual, "principal").join(named, "principal", "left").join(everywhere, "principal", "left")
+    rows = rows.join(named_before, ["token_id", "principal"], "left")
     return rows.join(there, ["principal", "zone"], "left").fillna(
-        0, ["named_by", "named_in", "logins", "logins_here", "zones"]
+        0, ["named_by", "named_before", "logins", "logins_here", "zones"]
     )
 
 
@@ -290,13 +293,15 @@ def _with_homes(renewals: DataFrame, seen: Observed, thresholds: RenewalThreshol
     homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
         F.min("first_seen").alias("home_since")
     )
-    since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
+    home_since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
     placed = seen.zones.of(renewals).join(homes, ["principal", "zone", "software"], "left")
-    administration = seen.deeds.where(ok(*ADMINISTRATION)).groupBy("address")
-    shared = administration.agg(F.count_distinct("principal").alias("administrators"))
-    jump_hosts = shared.where(F.col("administrators") >= thresholds.administrators)
-    rows = placed.join(jump_hosts.select("address", F.lit(True).alias("on_jump_host")), "address", "left")
-    return rows.withColumn("at_home", F.coalesce(since <= F.col("time"), F.lit(False))).fillna(False, ["on_jump_host"])
+    administration = seen.deeds.where(ok(*ADMINISTRATION) & (F.col("address") != UNKNOWN))
+    each = administration.groupBy("address", "principal").agg(F.min("first_seen").alias("since"))
+    since = nth("since", thresholds.administrators).alias("jump_host_since")
+    jump_hosts = each.groupBy("address").agg(since)
+    rows = placed.join(jump_hosts, "address", "left")
+    there = {"at_home": home_since, "on_jump_host": F.col("jump_host_since")}
+    return rows.withColumns({name: F.coalesce(each <= F.col("time"), F.lit(False)) for name, each in there.items()})
 
 
 def _renewers(renewals: DataFrame) -> DataFrame:

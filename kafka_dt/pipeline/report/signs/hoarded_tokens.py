@@ -20,7 +20,7 @@ The severity is high where the zone and the library are both new to the principa
 
 Not seen: a thief that makes fewer tokens than these, or in a program's name fewer in an hour than a container that
 crashes; one that uses more of them, or begins in the first days of the principal; tokens made in the last hour before
-the report, which may be used yet; tokens for other owners (*Created by a new requester*).
+the report, while those of the last day may be used yet; tokens for other owners (*Created by a new requester*).
 """
 
 # The work is on one row for each token that its owner made; each window is over one principal and address.
@@ -104,7 +104,7 @@ def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     share = F.avg(F.col("used").cast("int")).over(of_burst)
     many = made.where((F.col("in_an_hour") >= thresholds.hoarded) | at_once).withColumn("share", share)
     unused = many.where(F.col("share") <= thresholds.hoard_used).withColumn("began", began)
-    useful = made.where("used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
+    useful = made.where("ever_used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
     is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
     is_fast = F.col("in_an_hour") >= thresholds.hoard_fast
     found = unused.join(useful, ["principal", "zone"], "left").where(at_once | is_new | is_fast)
@@ -170,7 +170,8 @@ def _by_hand(made: DataFrame, seen: Observed, thresholds: HoardThresholds) -> Da
 def _made(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     """Give the tokens that principals made for themselves, with the most that they made from there at a time."""
     soon = F.col("first_login") <= F.col("created_at") + F.lit(thresholds.hoard_soon)
-    tokens = seen.lives.select("token_id", F.coalesce(soon, F.lit(False)).alias("used"))
+    was_used = (F.col("logins") > 0).alias("ever_used")
+    tokens = seen.lives.select("token_id", F.coalesce(soon, F.lit(False)).alias("used"), was_used)
     own = seen.deeds.where(ok(EventType.TOKEN_CREATED) & (F.coalesce("owner", "principal") == F.col("principal")))
     rows = own.select("principal", "token_id", "address", "software", "first_seen", "last_seen").join(
         tokens, "token_id"
@@ -243,7 +244,7 @@ def _findings(found: DataFrame) -> DataFrame:
         severity=high_if(F.col("both_new")),
         evidence=[
             ("tokens made", F.col("events")),
-            ("of them used within a day", F.col("used")),
+            ("of them used soon", F.col("used")),
             ("the most in an hour", F.col("most")),
             ("the most in an hour before", F.col("usual")),
             ("made in three days", F.col("in_days")),

@@ -5,7 +5,8 @@ Two cases:
 - *outside the hours of its job*: a job that runs at the same hours every day has plainly ended outside of them. The
   hours of an owner are those in which its tokens are used on `schedule_share` of its days, and on `schedule_days` at
   least, with an hour before and after. An owner with more than `schedule_hours` such hours has no schedule; nor has one
-  that worked in other hours more often than `schedule_kept` allows, such as a stream that logs in when it gets a token.
+  whose machines work in them on less than `schedule_kept` of their days, such as a stream that logs in when it gets a
+  token.
 - *after a pause*: the owner gets a token for each run, and uses it without a pause. The siblings of a token are those
   that the same requester made for the same owner before. If there are `pause_tokens` of them, over `pause_history`, and
   none of them made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign, if none of them
@@ -28,7 +29,8 @@ tokens were used for `usual_client` before. From such a client, with such a toke
 - after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
   `pause_hour_days` days before.
 
-After a pause a person who works by day is quiet in the hours of that day: it was a meeting.
+A use after a pause is quiet, too, if it begins in the day of an owner that works by day, in a private network and with
+a library and a kind of client id that its tokens had for `usual_client`: it was a meeting.
 
 One login in the hour after the job's hours is a late one, with any token and on any machine, if it comes with a library
 and a kind of client id that the owner's tokens had in that zone.
@@ -59,6 +61,7 @@ from kafka_dt.pipeline.report.expressions import (
     distinct,
     first_and_last,
     hour_number,
+    is_public,
     some,
     union,
     with_most,
@@ -91,7 +94,9 @@ class ScheduleThresholds:
     """A job that runs once a week has an hour on one day of seven, and no others on the rest."""
     schedule_hours: int = threshold(12, "Hours of a day with an hour around them in which a job works, at most")
     """A program that works for longer has no plain end."""
-    schedule_kept: float = threshold(0.5, "Share of the hours in which a job worked that are its hours, at least")
+    schedule_kept: float = threshold(
+        0.75, "Share of the days of a job's machines on which they work in its hours, at least"
+    )
     """It is late now and then, or run again."""
     schedule_known: int = threshold(5, "Days on which a job with a schedule was seen")
     """A working week."""
@@ -235,9 +240,13 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresh
     alone = rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
     usual = _hours_before(odd, by_token, thresholds)
     judged = _with_habits(alone, seen, thresholds).join(usual, "token_id", "left")
-    in_day = F.coalesce(is_in_day(F.col("first_seen")), F.lit(False))
-    others = judged.join(seen.workdays, "who", "left").where(~in_day).drop("day_begins")
-    return others.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
+    others = judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
+    program = ("who", "software", "client")
+    since = seen.clients.where("by_token").groupBy(*program).agg(F.min("first_seen").alias("program_since"))
+    rows = others.join(seen.workdays, "who", "left").join(since, list(program), "left")
+    in_day = is_in_day(F.col("first_seen")) & ~is_public(F.col("zone"))
+    with_usual = F.col("program_since") + F.lit(thresholds.usual_client) <= F.col("first_seen")
+    return rows.where(~F.coalesce(in_day & with_usual, F.lit(False))).drop("day_begins", "program_since")
 
 
 def _hours_before(odd: DataFrame, by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
@@ -314,9 +323,11 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
     """Tell the hours of owners that have a schedule, and on how many machines their jobs run as a rule."""
     # Made distinct before the hours are listed: thousands of uses of a job have the same hours.
     ends = (F.date_trunc("hour", name).alias(name) for name in ("first_seen", "last_seen"))
-    spans = by_token.select("who", *ends, _is_short().alias("short")).distinct()
-    in_use = spans.select("who", F.explode(_hours()).alias("instant"))
-    worked = in_use.select("who", F.to_date("instant").alias("day"), F.hour("instant").alias("hour")).distinct()
+    spans = by_token.select("who", "address", *ends, _is_short().alias("short")).distinct()
+    in_use = spans.select("who", "address", F.explode(_hours()).alias("instant"))
+    day, hour = F.to_date("instant").alias("day"), F.hour("instant").alias("hour")
+    by_machine = in_use.select("who", "address", day, hour).distinct()
+    worked = by_machine.select("who", "day", "hour").distinct()
     known = worked.groupBy("who").agg(F.count_distinct("day").alias("days"))
     is_usual = (F.col("times") >= thresholds.schedule_days) & (
         F.col("times") >= F.col("days") * F.lit(thresholds.schedule_share)
@@ -332,8 +343,10 @@ def _schedules(by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame
         .agg(distinct("near").alias("hours"))
         .where(F.size("hours") <= thresholds.schedule_hours)
     )
-    in_hours = F.avg(F.array_contains("hours", F.col("hour")).cast("int"))
-    kept = worked.join(hours, "who").groupBy("who").agg(in_hours.alias("kept"))
+    # Days of machines are counted, so that a thief who logs in all day does not take the job's hours away.
+    in_hours = F.bool_or(F.array_contains("hours", F.col("hour")))
+    days = by_machine.join(hours, "who").groupBy("who", "address", "day").agg(in_hours.cast("int").alias("in_hours"))
+    kept = days.groupBy("who").agg(F.avg("in_hours").alias("kept"))
     hours = hours.join(kept.where(F.col("kept") >= thresholds.schedule_kept).select("who"), "who")
     runs = by_token.groupBy("who", F.date_trunc("hour", "first_seen").alias("run")).agg(
         F.count_distinct("address").alias("machines")

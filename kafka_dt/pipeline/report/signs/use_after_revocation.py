@@ -21,7 +21,7 @@ in two cases. The client has an old copy.
 
 - *long after its end, where no principal logs in*: `aged` later, in a zone in which no principal ever logs in.
 - *after its end, elsewhere, with another library*: in a large network (/16, of IPv6 /48) in which the owner never was,
-  with a library that it never used.
+  with a library that it never used, as the whole table says.
 
 A token that was to end at a later time, and that was renewed before then, is not revoked. An owner without a login
 before the end is not known, so its tokens are left out as well.
@@ -37,7 +37,7 @@ place of its own, within two days after the job's scheduler has ended it. Nor is
 is written: at a broker.
 """
 
-# Only tokens with a late attempt are looked up in the events, and there are few of them.
+# Only tokens that were tried after their end are looked up in the events.
 
 from __future__ import annotations
 
@@ -193,7 +193,8 @@ def _case(thresholds: RevocationThresholds) -> Column:
     is_small = (F.col("zone") == F.col("subnet")) & F.col("zone").endswith("/24")
     fixed = is_small & (F.col("stay") >= thresholds.machines_return)
     is_old = F.col("last_seen") > F.col("revoked_at") + F.lit(thresholds.aged - thresholds.clock_skew)
-    elsewhere = F.col("had_wide").isNull() & F.col("had_software").isNull()
+    named = F.col("software") != UNKNOWN
+    elsewhere = F.col("had_wide").isNull() & F.col("had_software").isNull() & named
     aged = F.when(is_old & F.col("used").isNull(), F.lit(OLD)).when(elsewhere, F.lit(OLD_ELSEWHERE))
     return (
         F.when(F.col("by_age"), F.when(is_known, aged))
