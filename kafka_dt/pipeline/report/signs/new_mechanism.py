@@ -14,13 +14,15 @@ until the others follow.
 
 A company may have two mechanisms for the same principals: tickets in its offices, and passwords where there are none. A
 mechanism is quiet if `used_both` others use it beside the same usual one in the month around (`habits.AROUND`), for
-longer than a day; they began with it from as many large networks (/16) and on as many days.
+longer than a day; they began with it from as many large networks (/16) and on as many days. A host may have one
+mechanism, such as the login node of a supercomputer. The mechanism is quiet, too, if the principal begins with it on a
+host on which `used_both` others have used it in the half month before, on as many days.
 
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
-Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it; one with a person's library
-by day; and a new mechanism in the first days of a principal.
+Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it or on that host; one with a
+person's library by day; and a new mechanism in the first days of a principal.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -35,7 +37,16 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import as_text, distinct, first_and_last, of_first, ok, some, wide_network
+from kafka_dt.pipeline.report.expressions import (
+    UNKNOWN,
+    as_text,
+    distinct,
+    first_and_last,
+    of_first,
+    ok,
+    some,
+    wide_network,
+)
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
@@ -103,6 +114,7 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
         (F.col("others_before") < thresholds.migrated) & (F.col("others") < thresholds.migration_size)
     )
     rare = _without_habit(seen.work("alone", alone), used, thresholds)
+    rare = _without_hosts(rare, logins, thresholds)
     return _findings(_without_people_at_work(rare, logins, seen))
 
 
@@ -129,6 +141,20 @@ def _without_habit(new: DataFrame, used: DataFrame, thresholds: MechanismThresho
     many = F.least(*(F.count_distinct(each) for each in ("other", "other_network", F.to_date("other_since"))))
     habit = both.groupBy("principal", "mechanism").agg((many >= thresholds.used_both).alias("both")).where("both")
     return new.join(habit, ["principal", "mechanism"], "left_anti")
+
+
+def _without_hosts(new: DataFrame, logins: DataFrame, thresholds: MechanismThresholds) -> DataFrame:
+    """Leave out principals that begin with a mechanism on a host on which others have used it."""
+    others = logins.where(F.col("address") != UNKNOWN).select(
+        "mechanism", "address", F.col("principal").alias("other"), F.col("first_seen").alias("other_since")
+    )
+    lately = (F.col("other_since") < F.col("first_seen")) & (F.col("other_since") + F.lit(AROUND) > F.col("first_seen"))
+    before = (F.col("other") != F.col("principal")) & lately
+    there = new.select("principal", "mechanism", "address", "first_seen").join(others, ["mechanism", "address"])
+    of_host = there.where(before).groupBy("principal", "mechanism")
+    many = F.least(F.count_distinct("other"), F.count_distinct(F.to_date("other_since"))) >= thresholds.used_both
+    hosts = of_host.agg(many.alias("many")).where("many")
+    return new.join(hosts, ["principal", "mechanism"], "left_anti")
 
 
 def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -> DataFrame:
