@@ -28,6 +28,7 @@ import shutil
 import socket
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -53,7 +54,8 @@ def main(path: str) -> None:
     from pysail.spark import SparkConnectServer  # noqa: PLC0415
 
     # It takes as much memory as a table needs. Where that is too much, the kernel ends this process and no other.
-    Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
+    with suppress(OSError):  # a sandbox may not let it say so
+        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
     server = SparkConnectServer(_LOOPBACK, 0)
     server.start(background=True)
     _, port = server.listening_address
