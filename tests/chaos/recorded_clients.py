@@ -66,16 +66,20 @@ class Clients:
         self._pause_s = pause_s
         self._live: dict[str, DelegationToken] = {}
         self._tried: deque[DelegationToken] = deque(maxlen=MOST_TRIED)
-        self._expiries: dict[str, int] = {}
-        """When a token expires, as the answer to its last renewal told; not if there was none."""
+        self._expiries: dict[str, tuple[int, int]] = {}
+        """When a token expires at the earliest and at the latest, after its last renewal; not if there was none."""
         self._uncertain: set[str] = set()
         """Tokens with a renewal whose outcome is not known: it may take effect after a later one."""
         self.believed_since_ms: dict[str, float] = {}
         """By name: since when a refusal tells something, for example because the wall clock is right again."""
 
     @property
-    def expiries(self) -> dict[str, int]:
-        """Of live tokens that no client changes now: the expiry timestamps acknowledged last, where that is certain."""
+    def expiries(self) -> dict[str, tuple[int, int]]:
+        """Of live tokens that no client changes now: when they expire at the earliest and at the latest.
+
+        The first is the expiry timestamp acknowledged last, where that is certain. A request that is sent again,
+        because a connection has ended, may take effect twice, and later by what it took.
+        """
         certain = self._live.keys() - self._uncertain
         return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in certain}
 
@@ -128,7 +132,7 @@ class Clients:
         if outcome is Outcome.UNKNOWN:
             self._uncertain.add(token.token_id)
         if expiry_ms is not None:
-            self._expiries[token.token_id] = expiry_ms
+            self._expiries[token.token_id] = expiry_ms, expiry_ms + int(now_ms() - began_ms)
         self._live[token.token_id] = token
 
     async def _expire(self, at: Changeable, client: TokenClient) -> None:
