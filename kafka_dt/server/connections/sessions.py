@@ -61,7 +61,7 @@ class Sessions:
 
     def token_changed(self, token_id: str, before: Token | None, after: Token | None) -> None:
         """Apply a change of a token to its sessions; the cache calls this."""
-        if token_id not in self._by_token or before == after:
+        if token_id not in self._by_token or (after is not None and after == before):
             return
         if after is None or after.is_expired(self._now_ms()):
             self._revoke(token_id)
