@@ -65,6 +65,14 @@ class World:
         self.change(replace(TOKEN, expiry_timestamp_ms=expiry_ms))
 
 
+async def test_a_token_that_is_only_shown_with_another_hmac_ends_no_session() -> None:
+    world = World()
+    session = world.session()
+    world.clock.now_ms = TOKEN.expiry_timestamp_ms + 1
+    world.change(TOKEN)
+    assert (session.revoked.is_set(), session.ends) == (False, [])
+
+
 async def test_a_deleted_token_ends_all_its_sessions_and_no_others() -> None:
     world = World()
     first, second, other = world.session(), world.session(), world.session("another")
