@@ -36,6 +36,8 @@ RENEWALS = 0.3
 """The share of renewals in the changes."""
 SHORTEST_RENEWAL_MS, LONGEST_RENEWAL_MS = 1_200_000, 1_700_000
 """Longer than any run."""
+SENT_AGAIN_MS = 1_000
+"""A renewal that was answered sooner has taken effect once."""
 
 _T = TypeVar("_T")
 
@@ -77,8 +79,8 @@ class Clients:
     def expiries(self) -> dict[str, tuple[int, int]]:
         """Of live tokens that no client changes now: when they expire at the earliest and at the latest.
 
-        The first is the expiry timestamp acknowledged last, where that is certain. A request that is sent again,
-        because a connection has ended, may take effect twice, and later by what it took.
+        The first is the expiry timestamp acknowledged last, where that is certain, and nearly always the second, too. A
+        client sends a renewal again whose connection has ended; so one that took long may have taken effect twice.
         """
         certain = self._live.keys() - self._uncertain
         return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in certain}
@@ -132,7 +134,8 @@ class Clients:
         if outcome is Outcome.UNKNOWN:
             self._uncertain.add(token.token_id)
         if expiry_ms is not None:
-            self._expiries[token.token_id] = expiry_ms, expiry_ms + int(now_ms() - began_ms)
+            took_ms = int(now_ms() - began_ms)
+            self._expiries[token.token_id] = expiry_ms, expiry_ms + (took_ms if took_ms >= SENT_AGAIN_MS else 0)
         self._live[token.token_id] = token
 
     async def _expire(self, at: Changeable, client: TokenClient) -> None:

@@ -51,11 +51,13 @@ _SESSION: Final = MappingProxyType(
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
 )
-_SETTINGS: Final = {
-    "RUST_LOG": "off",
-    # A pool with a bound counts the rows of a batch once for each token in it: it refuses reports that take little.
-    "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
-}
+_SETTINGS: Final = MappingProxyType(
+    {
+        "RUST_LOG": "off",
+        # A pool with a bound counts the rows of a batch once for each token in it: it refuses reports that take little.
+        "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
+    }
+)
 """Sail's settings; those of the environment go before."""
 
 
@@ -93,7 +95,7 @@ def _server(path: Path) -> Iterator[None]:
         [sys.executable, "-P", str(_SERVER), str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=_SETTINGS | os.environ,
+        env={**_SETTINGS, **os.environ},
         text=True,
         start_new_session=True,
         umask=_PRIVATE,

@@ -11,9 +11,9 @@ alone. A use is a sign in one of these cases:
   that came to such networks before travels, and is left out.
 - *another program in another place*: the zone, the library and the kind of client id are all new to an owner that has
   used tokens for `known_for`, or for `people_known_for` if it works by day and comes in its day, and fewer than
-  `move_together` moved there on the same day. The token need not have a
-  history, and the usual use need not go on. An owner that came to another zone so before travels. Of this case and the
-  one before, the first day (`history`) is told: what goes on comes with each further token of the owner.
+  `move_together` moved there on the same day. The token need not have a history, and the usual use need not go on. An
+  owner that came to another zone so before travels. Of this case and the one before, the first day (`history`) is told:
+  what goes on comes with each further token of the owner.
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
