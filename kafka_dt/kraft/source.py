@@ -85,8 +85,8 @@ class ClusterTokens:
 
     @property
     def connected(self) -> bool:
-        """Whether a broker answers."""
-        return self._reader.connected
+        """Whether a broker answers, or did until some seconds ago: while a broker restarts another one answers."""
+        return self._reader.connected or (self._following is not None and self._failing_s() <= CUT_OFF_S)
 
     def source_of(self, token_id: str | None) -> ClusterTokens:  # noqa: ARG002 - there is no other
         """Return this source, for any token."""
@@ -130,7 +130,7 @@ class ClusterTokens:
 
     async def catch_up(self) -> None:
         """Return when everything is known that was acknowledged anywhere before this call."""
-        if not self.connected and self._failing_s() > CUT_OFF_S:
+        if not self._reader.connected and self._failing_s() > CUT_OFF_S:
             raise StoreUnavailable("no broker of the upstream cluster answers")
         try:
             await self._proofs.join()
@@ -203,7 +203,7 @@ class ClusterTokens:
             until_s = self._now_s() + pause_s
             await asyncio.wait([self._proof], timeout=pause_s)
             pause_s = max(0.0, until_s - self._now_s())
-            if self.connected and self._wants_proof():
+            if self._reader.connected and self._wants_proof():
                 rest_s = self._proof_begun_s + self._refresh_s - self._now_s()
                 pause_s = min(pause_s, max(rest_s, self._spared_s()))
         await asyncio.sleep(pause_s)

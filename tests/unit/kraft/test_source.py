@@ -15,7 +15,7 @@ from kafka_dt.jaas import PLAIN_LOGIN_MODULE
 from kafka_dt.kraft.knowledge import Knowledge
 from kafka_dt.kraft.reader import ClusterReader
 from kafka_dt.kraft.session import session
-from kafka_dt.kraft.source import ClusterTokens
+from kafka_dt.kraft.source import CUT_OFF_S, ClusterTokens
 from kafka_dt.tokens import DelegationToken, StoredToken, StoreUnavailable, TokenCache
 from kafka_dt.tokens.staleness import Moment
 from kafka_dt.tokens.store import NEVER_MS
@@ -214,8 +214,22 @@ async def test_a_read_while_a_broker_goes_away_waits_for_another(cluster: Script
         assert await source.read(new_token().token_id) is None
         token_id = made_at_a_broker(cluster)
         cluster.server.drop_connections()
-        await eventually(lambda: not source.connected)
+        await asyncio.sleep(0.1)  # until the end of the connection has been heard of
         assert await source.read(token_id) is not None
+
+
+async def test_a_connection_that_ends_does_not_mean_that_no_broker_answers(
+    cluster: ScriptedCluster, cache: TokenCache
+) -> None:
+    """A rolling restart ends one connection after the other; creates must go on."""
+    async with following(cluster, cache) as source:
+        cluster.server.greeting = b"no kafka"
+        cluster.server.drop_connections()
+        begun = loop_s()
+        while loop_s() - begun < CUT_OFF_S / 2:
+            assert source.connected
+            await asyncio.sleep(0.02)
+        await eventually(lambda: not source.connected)
 
 
 async def test_a_read_waits_for_no_broker_when_none_has_answered_for_some_time(
