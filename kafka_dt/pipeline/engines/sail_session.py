@@ -56,6 +56,8 @@ _SETTINGS: Final = MappingProxyType(
         "RUST_LOG": "off",
         # A pool with a bound counts the rows of a batch once for each token in it: it refuses reports that take little.
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
+        # Parts of a hash join wait for each other, and one that is empty ends before: then the query waits for ever.
+        "SAIL_EXECUTION__DEFAULT_PARALLELISM": "1",
     }
 )
 """Sail's settings; those of the environment go before."""

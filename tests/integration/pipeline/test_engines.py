@@ -150,6 +150,17 @@ def test_many_tokens_with_long_values_are_no_reason_to_refuse_a_report(sail: Sai
     assert newest.where(F.col("value.number") == F.col("id")).count() == 20_000
 
 
+def test_no_join_has_parts_that_could_wait_for_each_other_for_ever(
+    sail: SailEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a part is empty DataFusion may never end such a join: apache/datafusion, issue 21625."""
+    numbers = sail.session.range(300_000).select((F.col("id") % 1_000).alias("key"), "id")
+    numbers.join(numbers.groupBy("key").agg(F.max("id").alias("last")), "key").explain()
+    plan = capsys.readouterr().out
+    assert "HashJoinExec" in plan
+    assert "Partitioned" not in plan
+
+
 def test_what_is_written_is_read_back_also_without_a_row(sail: SailEngine, tmp_path: Path) -> None:
     rows = sail.session.sql("select * from values (1, 'x'), (2, 'y') as rows(number, text)")
     files = sail.files(f"file:{tmp_path}/today")
