@@ -13,6 +13,7 @@
 | `token_id`, `owner`, `requester` | the token that it was about, if it was about one |
 | `acl`, `user`, `software` | that was changed; the SCRAM user that was changed; the library of the client |
 | `first_seen`, `last_seen`, `deeds` | when, and how often |
+| `node` | that ended a token which no client had asked to end: the name of the command that did; else null |
 | `described` | the largest number of tokens in an answer |
 | `expiry` | the earliest expiry that these requests gave the token |
 
@@ -54,14 +55,18 @@ _SETTLING: Final = timedelta(days=3)
 """In so many days most addresses of a company have logged in once."""
 _DEED: Final = (
     *("date", "type", "outcome", "reason", "principal", "mechanism", "address"),
-    *("token_id", "owner", "requester", "acl", "user", "software"),
+    *("token_id", "owner", "requester", "acl", "user", "software", "node"),
 )
 
 
 def deeds_by_day(events: DataFrame) -> DataFrame:
     """Count everything but successful logins by token, and what nodes do without a client."""
     told = ~login_by_token() & ~of_type(EventType.TOKEN_REMOVED)
-    named = {"address": F.coalesce("client_address", F.lit(UNKNOWN)), "software": software(F.col("client_software"))}
+    named = {
+        "address": F.coalesce("client_address", F.lit(UNKNOWN)),
+        "software": software(F.col("client_software")),
+        "node": F.when(F.col("principal").isNull() & of_type(EventType.TOKEN_EXPIRED), F.col("node")),
+    }
     return (
         events.where(told)
         .withColumns(named)

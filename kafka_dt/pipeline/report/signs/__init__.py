@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_dt.pipeline.report.signs.dormant_principal import DORMANT_PRINCIPAL
+from kafka_dt.pipeline.report.signs.ended_by_command import ENDED_BY_COMMAND
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity, SubjectType
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
 from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
+from kafka_dt.pipeline.report.signs.lone_machine import LONE_MACHINE
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
 from kafka_dt.pipeline.report.signs.new_requester import NEW_REQUESTER
@@ -43,10 +46,12 @@ from kafka_dt.pipeline.report.signs.use_after_revocation import USE_AFTER_REVOCA
 SIGNS: Final[Signs] = (
     STOLEN_TOKEN,
     RARE_ZONE,
+    LONE_MACHINE,
     RARE_LIBRARY,
     OTHERS_PROGRAM,
     OFF_SCHEDULE,
     OFF_HOURS_BURST,
+    DORMANT_PRINCIPAL,
     TWO_PLACES,
     TOKENS_TOGETHER,
     USE_AFTER_REVOCATION,
@@ -64,6 +69,7 @@ SIGNS: Final[Signs] = (
     STRANGE_ADMINISTRATION,
     REFUSED_CHANGES,
     SPRAYED_PASSWORDS,
+    ENDED_BY_COMMAND,
     ENDED_FOR_MANY,
 )
 """What a report looks for unless it is told otherwise, in the order of the page."""

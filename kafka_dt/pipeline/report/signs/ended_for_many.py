@@ -28,9 +28,9 @@ ends the tokens that the old one made. It is quiet, too, in the first days of a 
 
 And a new library is quiet if the principal asks for tokens with it within a day: an upgrade.
 
-Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal; a
-thief that ends few tokens a day in a place of the principal, or ends them around a rotation; and one that ends a
-scheduler's tokens as the scheduler does, from its network and with its library.
+Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal
+(`ended_by_command` looks at these); a thief that ends few tokens a day in a place of the principal, or ends them around
+a rotation; and one that ends a scheduler's tokens as the scheduler does, from its network and with its library.
 """
 
 # The work is on ends of tokens by others than the owner, and on what those that end some did and where.
@@ -106,7 +106,7 @@ class EndedForManyThresholds:
 
 def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
     """Find principals that end tokens of others unlike before; one finding for each principal and day."""
-    all_ends = _without_rotations(_ends_of_others(seen.deeds, thresholds), seen.deeds, thresholds)
+    all_ends = without_rotations(_ends_of_others(seen.deeds, thresholds), seen.deeds, thresholds.rotation)
     began = seen.deeds.agg((F.min("first_seen") + F.lit(thresholds.ending_history)).alias("settled"))
     ends = seen.work("ends", seen.zones.of(all_ends.crossJoin(F.broadcast(began))))
     acts = seen.work("acts", _acts(seen, ends))
@@ -152,9 +152,9 @@ def _ends_of_others(deeds: DataFrame, thresholds: EndedForManyThresholds) -> Dat
     return ends.withColumn("asked", asked)
 
 
-def _without_rotations(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+def without_rotations(ends: DataFrame, deeds: DataFrame, rotation: timedelta) -> DataFrame:
     """Leave out the tokens that were ended around a change of keys."""
-    around = F.lit(thresholds.rotation)
+    around = F.lit(rotation)
     rotations = deeds.where(ok(EventType.KEYS_CHANGED)).select(
         (F.col("first_seen") - around).alias("rotation_begin"), (F.col("last_seen") + around).alias("rotation_end")
     )

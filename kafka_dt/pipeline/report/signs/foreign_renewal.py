@@ -17,6 +17,9 @@ cases:
   nor asked for it renews it `kept_renewals` times. Of the owner's tokens before, `kept_tokens` or more in
   `kept_history`, hardly any (`kept_share`) was ever renewed. A service that renews tokens of `kept_owners` other owners
   as often, from the same zone, is quiet: there a job takes longer. The severity is medium.
+- *kept alive by its owner*: the owner renews a token `kept_renewals` times, over a day or longer, and of its tokens
+  before, `kept_by_owner` or more in `kept_history`, hardly any (`kept_share`) was ever renewed. Who has the password of
+  a job makes a token of their own with it. The severity is medium.
 - *kept without use*: the same of a token that its job has used for the last time, if another principal than the owner
   renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
@@ -104,6 +107,8 @@ class RenewalThresholds:
     """An engineer on call renews once or twice, until a late job is over."""
     kept_tokens: int = threshold(5, "... tokens before that show it, at least")
     """Those of a working week."""
+    kept_by_owner: int = threshold(8, "... or of an owner that renews one itself")
+    """A job that is new may be a stream, which renews."""
     kept_history: timedelta = threshold(timedelta(days=3), "... and for how long")
     """A weekend is two days long."""
     kept_share: float = threshold(0.1, "... and the share of them that was renewed, at most")
@@ -129,6 +134,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
         F.when((F.col("mismatches") > 0) & ~F.col("operator") & ~F.col("service"), F.lit("stranger"))
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
+        .when(_kept_by_owner(thresholds), F.lit("kept alive by its owner"))
         .when(_kept_without_use(thresholds), F.lit("kept without use"))
     )
     rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")
@@ -140,6 +146,15 @@ def _kept_alive(thresholds: RenewalThresholds) -> Column:
     others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
     a_service = F.col("kept_for") > thresholds.kept_owners
     return (F.col("renewals") >= thresholds.kept_renewals) & others & _never_renewed(thresholds) & ~a_service
+
+
+def _kept_by_owner(thresholds: RenewalThresholds) -> Column:
+    """Whether the owner renews a token again and again, of which hardly any was renewed before."""
+    often = (F.col("renewals") >= thresholds.kept_renewals) & (
+        F.col("first_seen") + F.expr("INTERVAL 1 DAY") <= F.col("last_seen")
+    )
+    many = F.col("earlier") >= thresholds.kept_by_owner
+    return often & (F.col("principal") == F.col("owner")) & many & _never_renewed(thresholds)
 
 
 def _kept_without_use(thresholds: RenewalThresholds) -> Column:

@@ -18,6 +18,10 @@ longer than a day; they began with it from as many large networks (/16) and on a
 mechanism, such as the login node of a supercomputer. The mechanism is quiet, too, if the principal begins with it on a
 host on which `used_both` others have used it in the half month before, on as many days.
 
+A principal that goes on for `mechanism_history` with the new mechanism alone, with libraries that it had before and on
+many machines (`peers.MACHINES`), has moved: from a cluster with Kerberos, say, to one without. Until then it had used
+the other mechanism, within `mechanism_history`.
+
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
@@ -45,9 +49,11 @@ from kafka_dt.pipeline.report.expressions import (
     of_first,
     ok,
     some,
+    subnet,
     wide_network,
 )
 from kafka_dt.pipeline.report.habits import AROUND
+from kafka_dt.pipeline.report.peers import MACHINES
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day
@@ -115,6 +121,7 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     )
     rare = _without_habit(seen.work("alone", alone), used, thresholds)
     rare = _without_hosts(rare, logins, thresholds)
+    rare = _without_moves(rare, used, logins, thresholds)
     return _findings(_without_people_at_work(rare, logins, seen))
 
 
@@ -155,6 +162,34 @@ def _without_hosts(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
     many = F.least(F.count_distinct("other"), F.count_distinct(F.to_date("other_since"))) >= thresholds.used_both
     hosts = of_host.agg(many.alias("many")).where("many")
     return new.join(hosts, ["principal", "mechanism"], "left_anti")
+
+
+def _without_moves(new: DataFrame, used: DataFrame, logins: DataFrame, thresholds: MechanismThresholds) -> DataFrame:
+    """Leave out principals that have changed to a mechanism for good, on many machines, with libraries they had."""
+    began = new.select("principal", F.col("mechanism").alias("new"), F.col("first_seen").alias("began"))
+    others = used.join(began, "principal").where(F.col("mechanism") != F.col("new"))
+    replaced = others.groupBy("principal", "new", "began").agg(F.max("last_seen").alias("until"))
+    lately = F.col("until").between(
+        F.col("began") - F.lit(thresholds.mechanism_history), F.col("began") + F.lit(_STAYS)
+    )
+    earlier = logins.join(began, "principal").where(F.col("first_seen") < F.col("began"))
+    had = earlier.select("principal", "new", "software", F.lit(True).alias("had")).distinct()
+    # A host may have as many addresses of IPv6 as it likes.
+    machine = F.when(F.col("address").contains(":"), subnet(F.col("address"))).otherwise(F.col("address"))
+    moved = (
+        logins.withColumnRenamed("mechanism", "new")
+        .join(replaced.where(lately).select("principal", "new", "began"), ["principal", "new"])
+        .join(had, ["principal", "new", "software"], "left")
+        .groupBy("principal", "new", "began")
+        .agg(
+            F.count_distinct(machine).alias("machines"),
+            F.max("last_seen").alias("until"),
+            F.bool_and(F.col("had").isNotNull()).alias("had_all"),
+        )
+        .where(F.col("had_all") & (F.col("machines") >= MACHINES))
+        .where(F.col("until") >= F.col("began") + F.lit(thresholds.mechanism_history))
+    )
+    return new.join(moved.select("principal", F.col("new").alias("mechanism")), ["principal", "mechanism"], "left_anti")
 
 
 def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -> DataFrame:

@@ -23,24 +23,28 @@ A job that is late, and a person in the evening, use the newest token: the job h
 requester made later. And they come with the library, the kind of client id and from the zone with which the owner's
 tokens were used for `usual_client` before. From such a client, with such a token, these are quiet:
 
-- outside the hours: one login, by a machine that works at the job's hours too. Where less than `machines_stay` of the
-  machines come again on another day, as in pods, any machine will do; so will a machine of the cluster, on which jobs
-  of `node_owners` owners run with the same library, on as many days.
+- outside the hours: a start, by a machine that works at the job's hours too. Where less than
+  `machines_stay` of the machines come again on another day, as in pods, any machine will do; so will a machine of the
+  cluster, on which jobs of `node_owners` owners run with the same library, on as many days.
 - after a pause: a use at an hour (with an hour before and after) at which other tokens of the owner were used on
   `pause_hour_days` days before.
 
 A use after a pause is quiet, too, if it begins in the day of an owner that works by day, in a private network and with
-a library and a kind of client id that its tokens had for `usual_client`: it was a meeting.
+a library that its tokens had for `usual_client`, and either with a kind of client id that they had for so long or in a
+zone in which the owner was for so long: it was a meeting, or a notebook goes on in the morning. So is a start on a
+machine on which the owner's tokens were used before with the library, and from which the client is refused `hung_tries`
+times later, because the token has ended: a part of the job hangs, and tries again.
 
-One login in the hour after the job's hours is a late one, with any token and on any machine, if it comes with a library
-and a kind of client id that the owner's tokens had in that zone.
+A *start* is all logins within `one_start`, `start_logins` at most. One login in the hour after the job's hours is a
+late one, with any token and on any machine, if it comes with a library and a kind of client id that the owner's tokens
+had in that zone. So is a start on a machine that works for the job.
 
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
-Not seen: a thief at the job's hours that comes soon after its job, a thief in the job's zone with its library that logs
-in once with the newest token on a machine of the job or in a pod, and the tokens of people, of programs that work all
-day, and of jobs on a machine or two whose tokens make pauses.
+Not seen: a thief at the job's hours that comes soon after its job, a thief in the job's zone with its library that
+starts once with the newest token on a machine of the job or in a pod, and the tokens of people, of programs that work
+all day, and of jobs on a machine or two whose tokens make pauses.
 """
 
 # The work is on one row for each token, address and client, and on one row for each token.
@@ -54,6 +58,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from kafka_dt.audit import EventType, RefusalReason
 from kafka_dt.pipeline.report.expressions import (
     DAY_H,
     as_text,
@@ -62,6 +67,7 @@ from kafka_dt.pipeline.report.expressions import (
     first_and_last,
     hour_number,
     is_public,
+    of_type,
     some,
     union,
     with_most,
@@ -126,6 +132,14 @@ class ScheduleThresholds:
     """A job that is late takes half as long again."""
     pause_hour_days: int = threshold(2, "Days before on which other tokens are used at the hour after a pause")
     """One may be an outage, or a theft."""
+    one_start: timedelta = threshold(
+        timedelta(minutes=1), "Time in which a client that starts makes all its connections"
+    )
+    """It logs in once for each broker that it needs."""
+    start_logins: int = threshold(6, "... and how often it logs in, at most")
+    """A cluster has more brokers, and a client that starts needs few of them."""
+    hung_tries: int = threshold(10, "Refused logins with the ended token at an address where a part of the job hangs")
+    """A program that is written well gives up after a few."""
     pause_owners: int = threshold(3, "Owners that come at odd hours, or after a pause, within an hour of an outage")
     """Two jobs may be started again by one engineer."""
 
@@ -164,14 +178,17 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     odd = seen.work("odd", _with_habits(rows.where(F.col("alone") & _is_short() & at_odd_hours), seen, thresholds))
     odd = odd.join(_long_runs(odd, uses, thresholds), "token_id", "left_anti")
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
-    once = F.sum("logins").over(Window.partitionBy("who", "address", "token_id")) == 1
-    odd = seen.work("old", odd.where(is_old).withColumn("once", once))
+    there = Window.partitionBy("who", "address", "token_id")
+    quick = F.max("last_seen").over(there) <= F.min("first_seen").over(there) + F.lit(thresholds.one_start)
+    logins = F.sum("logins").over(there)
+    once = quick & (logins <= thresholds.start_logins)
+    odd = seen.work("old", odd.where(is_old).withColumns({"once": once, "single": logins == 1}))
     odd = odd.join(_nodes(by_token, odd, thresholds), ["address", "software"], "left").fillna(False, ["node"])
     of_job = F.coalesce(F.col("works") | (F.col("stay") < thresholds.machines_stay), F.lit(False))
     at_work = of_job | F.col("node")
     hour_before = (F.hour("first_seen") + DAY_H - 1) % DAY_H
     is_late = F.array_contains("hours", hour_before) & (F.col("client_since") < F.col("first_seen"))
-    usual = F.col("once") & (is_late | (F.col("as_ever") & at_work))
+    usual = (is_late & (F.col("single") | (F.col("once") & at_work))) | (F.col("once") & F.col("as_ever") & at_work)
     return _with_machines(odd, uses).where(~usual)
 
 
@@ -241,12 +258,49 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: ScheduleThresh
     usual = _hours_before(odd, by_token, thresholds)
     judged = _with_habits(alone, seen, thresholds).join(usual, "token_id", "left")
     others = judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
-    program = ("who", "software", "client")
-    since = seen.clients.where("by_token").groupBy(*program).agg(F.min("first_seen").alias("program_since"))
-    rows = others.join(seen.workdays, "who", "left").join(since, list(program), "left")
     in_day = is_in_day(F.col("first_seen")) & ~is_public(F.col("zone"))
-    with_usual = F.col("program_since") + F.lit(thresholds.usual_client) <= F.col("first_seen")
-    return rows.where(~F.coalesce(in_day & with_usual, F.lit(False))).drop("day_begins", "program_since")
+    known = _known_for(others.join(seen.workdays, "who", "left"), seen.clients, thresholds)
+    at_work = in_day & F.col("library_known") & (F.col("client_known") | F.col("zone_known"))
+    rows = known.where(~F.coalesce(at_work, F.lit(False))).drop("day_begins")
+    return _without_hung_parts(rows, by_token, seen.deeds, thresholds)
+
+
+def _without_hung_parts(
+    uses: DataFrame, by_token: DataFrame, deeds: DataFrame, thresholds: ScheduleThresholds
+) -> DataFrame:
+    """Leave out the starts of clients on machines of their jobs that go on with the token when it has ended."""
+    ended = (RefusalReason.EXPIRED_TOKEN.value, RefusalReason.UNKNOWN_TOKEN.value)
+    refused = deeds.where(of_type(EventType.LOGIN) & F.col("reason").isin(*ended))
+    tries = refused.groupBy("token_id", "address").agg(
+        F.sum("deeds").alias("tries"), F.min("first_seen").alias("ended")
+    )
+    machines = by_token.groupBy("who", "address", "software").agg(F.min("first_seen").alias("machine_since"))
+    there = Window.partitionBy("token_id", "address")
+    # Of a client that was there before the pause it is known in which hour it logged in after it.
+    start = F.when(F.col("first_seen") > F.col("since"), F.lit(thresholds.one_start)).otherwise(F.lit(_HOUR))
+    goes_on = F.max("last_seen").over(there) > F.min(F.col("first_seen") + start).over(there)
+    hangs = (
+        (F.col("tries") >= thresholds.hung_tries)
+        & (F.col("ended") > F.col("last_seen"))
+        & (F.col("machine_since") < F.col("since"))
+    )
+    judged = uses.join(tries, ["token_id", "address"], "left").join(machines, ["who", "address", "software"])
+    of_part = judged.withColumn("hangs", F.coalesce(hangs & ~goes_on, F.lit(False)))
+    return of_part.where(~F.col("hangs")).drop("tries", "ended", "machine_since", "hangs")
+
+
+def _known_for(uses: DataFrame, clients: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
+    """Say whether the owner's tokens had the library and the client id before, and whether it was in the zone."""
+    by_token = clients.where("by_token")
+    for known, seen, columns in (
+        ("library_known", by_token, ("who", "software")),
+        ("client_known", by_token, ("who", "software", "client")),
+        ("zone_known", clients, ("who", "zone")),
+    ):
+        since = seen.groupBy(*columns).agg(F.min("first_seen").alias("known_since"))
+        is_known = F.col("known_since") + F.lit(thresholds.usual_client) <= F.col("first_seen")
+        uses = uses.join(since, list(columns)).withColumn(known, is_known).drop("known_since")
+    return uses
 
 
 def _hours_before(odd: DataFrame, by_token: DataFrame, thresholds: ScheduleThresholds) -> DataFrame:
