@@ -85,6 +85,23 @@ def changed_user() -> Column:
     return F.concat(F.lit("User:"), F.col("user"))
 
 
+def own_logins(deeds: DataFrame) -> DataFrame:
+    """Give the successful logins of principals without a token, with the columns that `lives.logins_by_place` has.
+
+    Returns:
+        `who`, `address`, `token_id` (null), `software`, `first_seen`, `last_seen` and `logins`.
+    """
+    return deeds.where(ok(EventType.LOGIN)).select(
+        F.col("principal").alias("who"),
+        "address",
+        "token_id",
+        "software",
+        "first_seen",
+        "last_seen",
+        F.col("deeds").alias("logins"),
+    )
+
+
 def token_grants(deeds: DataFrame) -> DataFrame:
     """Give the ACLs that let a principal create tokens for others.
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.deeds import own_logins
+from kafka_dt.pipeline.report.expressions import DAY_H, as_text, distinct, first_and_last, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, follow_principal, threshold
 from kafka_dt.pipeline.report.workdays import with_in_office
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
-
-_USE: Final = ("who", "address", "token_id", "software", "first_seen", "last_seen", "logins")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +91,8 @@ def dormant_principals(seen: Observed, thresholds: DormantThresholds) -> DataFra
 
 def _uses(seen: Observed) -> DataFrame:
     """Give the uses of tokens, and the logins without one."""
-    own = seen.deeds.where(ok(EventType.LOGIN) & F.col("principal").isNotNull())
-    logins = own.withColumns({"who": F.col("principal"), "logins": F.col("deeds")}).select(*_USE)
-    return seen.usage.where(F.col("token_id").isNotNull()).select(*_USE).unionByName(logins)
+    logins = own_logins(seen.deeds).where(F.col("who").isNotNull())
+    return seen.usage.where(F.col("token_id").isNotNull()).select(*logins.columns).unionByName(logins)
 
 
 def _findings(uses: DataFrame) -> DataFrame:

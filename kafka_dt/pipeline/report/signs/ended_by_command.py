@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _HALF_DAY: Final = timedelta(hours=12)
 """A night has the date of its morning."""
-_DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def ended_by_command(seen: Observed, thresholds: EndedByCommandThresholds) -> Da
     """Find such commands; one finding a night."""
     ends = seen.deeds.where(ok(EventType.TOKEN_EXPIRED) & F.col("principal").isNull())
     planned = without_rotations(ends, seen.deeds, ENDED_FOR_MANY.thresholds.rotation)
-    by_night = out_of_office(seen.work("ends", planned), "first_seen", seen.workdays)
+    by_night = out_of_office(planned, "first_seen", seen.workdays)
     lately = F.col("last_login") >= F.col("first_seen") - F.lit(thresholds.command_in_use)
     # A command that cannot read a token does not know its owner.
     lives = seen.lives.select("token_id", "owner", "last_login")
@@ -72,9 +71,8 @@ def ended_by_command(seen: Observed, thresholds: EndedByCommandThresholds) -> Da
     many = in_use.withColumn("owners", distinct_over("owner", around)).where(
         F.col("owners") >= thresholds.command_owners
     )
-    nights = many.withColumn("night", F.to_date(F.col("first_seen") + F.lit(_HALF_DAY)))
-    seconds = int(AROUND.total_seconds())
-    near = Window.partitionBy(F.lit(0)).orderBy(F.unix_date("night") * _DAY_S).rangeBetween(-seconds, seconds)
+    nights = seen.work("nights", many.withColumn("night", F.to_date(F.col("first_seen") + F.lit(_HALF_DAY))))
+    near = Window.partitionBy(F.lit(0)).orderBy(F.unix_date("night")).rangeBetween(-AROUND.days, AROUND.days)
     habit = nights.select("night").distinct().withColumn("nights", F.count("*").over(near))
     return _findings(nights.join(habit.where(F.col("nights") <= thresholds.command_nights), "night"))
 

@@ -31,14 +31,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.deeds import own_logins
 from kafka_dt.pipeline.report.expressions import (
     DAY_H,
     as_text,
     distinct,
     first_and_last,
     hour_number,
-    ok,
     some,
     with_most,
 )
@@ -90,16 +89,7 @@ def off_hours_bursts(seen: Observed, thresholds: BurstThresholds) -> DataFrame:
 def _uses(seen: Observed) -> DataFrame:
     """Give the uses that are over within a day, of tokens and without."""
     by_token = seen.usage.where(F.col("token_id").isNotNull() & _is_short()).select(*_USE)
-    own = seen.deeds.where(ok(EventType.LOGIN)).select(
-        F.col("principal").alias("who"),
-        "address",
-        "token_id",
-        "software",
-        "first_seen",
-        "last_seen",
-        F.col("deeds").alias("logins"),
-    )
-    return by_token.unionByName(own)
+    return by_token.unionByName(own_logins(seen.deeds))
 
 
 def _nights(rows: DataFrame, usage: DataFrame, thresholds: BurstThresholds) -> DataFrame:
