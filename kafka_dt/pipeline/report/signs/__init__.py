@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_dt.pipeline.report.signs.after_pause import AFTER_PAUSE
 from kafka_dt.pipeline.report.signs.dormant_principal import DORMANT_PRINCIPAL
 from kafka_dt.pipeline.report.signs.ended_by_command import ENDED_BY_COMMAND
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
@@ -50,6 +51,7 @@ SIGNS: Final[Signs] = (
     RARE_LIBRARY,
     OTHERS_PROGRAM,
     OFF_SCHEDULE,
+    AFTER_PAUSE,
     OFF_HOURS_BURST,
     DORMANT_PRINCIPAL,
     TWO_PLACES,
