@@ -3,6 +3,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -227,6 +229,7 @@ public class RecordsClient {
     }
 
     private static int sendAll(KafkaProducer<String, String> producer, JsonNode request) throws Exception {
+        Path until = request.hasNonNull("until") ? Path.of(request.get("until").asText()) : null;
         String topic = request.get("topic").asText();
         int first = request.get("first").asInt();
         int count = request.get("count").asInt();
@@ -234,6 +237,9 @@ public class RecordsClient {
         List<Future<RecordMetadata>> sent = new ArrayList<>(count);
         long start = System.nanoTime();
         for (int number = first; number < first + count; number++) {
+            if (until != null && number % BURST == 0 && Files.exists(until)) {
+                break;
+            }
             if (perSecond > 0 && number % BURST == 0) {
                 LockSupport.parkNanos(start + (number - first) * 1_000_000_000L / perSecond - System.nanoTime());
             }

@@ -100,10 +100,24 @@ class RecordsClient(ReferenceClient):
     ) -> None:
         super().__init__(java, classpath, log, source=SOURCE, properties=properties)
 
-    def send(self, config: Mapping[str, str], topic: str, count: int, *, first: int = 0, per_second: int = 0) -> Sent:
-        """Send records `first` to `first + count` with a producer of its own, as fast as it can or at a pace."""
+    def send(
+        self,
+        config: Mapping[str, str],
+        topic: str,
+        count: int,
+        *,
+        first: int = 0,
+        per_second: int = 0,
+        until: Path | None = None,
+    ) -> Sent:
+        """Send records `first` to `first + count` with a producer of its own, as fast as it can or at a pace.
+
+        It sends fewer if the file `until` comes to be.
+        """
         timeout_s = TIMEOUT_S + (2 * count / per_second if per_second else 0)
-        arguments = {"topic": topic, "count": count, "first": first, "per_second": per_second}
+        arguments: dict[str, Any] = {"topic": topic, "count": count, "first": first, "per_second": per_second}
+        if until is not None:
+            arguments["until"] = str(until)
         return Sent(**self._perform("send", config, timeout_s=timeout_s, **arguments))
 
     def transact(
