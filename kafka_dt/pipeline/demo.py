@@ -27,7 +27,7 @@ from kafka_dt.pipeline.report.signs import SIGNS
 from kafka_dt.pipeline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.engines import Engine
     from kafka_dt.pipeline.generator import Incident
     from kafka_dt.pipeline.ingest import Counts
+    from kafka_dt.pipeline.report.reporting import Made
     from kafka_dt.pipeline.report.signs import Finding, Signs
 
 _MARK: Final = "kafka-dt-demo"
@@ -100,7 +101,7 @@ class Shown:
 
 def run_demo(
     spark: SparkSession,
-    engine: AbstractContextManager[Engine],
+    on_engine: Callable[[Callable[[Engine], Made]], Made],
     scenario: Scenario,
     folder: Path,
     telling: Telling,
@@ -111,7 +112,7 @@ def run_demo(
 
     Args:
         spark: makes the events and ingests them.
-        engine: computes the report; it is entered after that.
+        on_engine: has an engine compute the report after that.
         scenario: what happens in the events; it is over by `now`.
         folder: for all that is made.
         telling: shows each step.
@@ -132,11 +133,14 @@ def run_demo(
     with telling.step("Ingesting them") as step:
         counts = _ingest(spark, table, generated, now, step)
     telling.note(f"{counts.events:,} events in the table, {counts.quarantined:,} in quarantine")
-    with telling.step("Reporting on them") as step, engine as running:
+    with telling.step("Reporting on them") as step:
         to = folder / _REPORT
         # On a cluster the folder is mounted everywhere, or there would be no events.
         parquet = f"file://{to / PARQUET}"
-        made = report(running, table, to, ReportSettings(), progress=step.now, now=now, parquet=parquet)
+        settings = ReportSettings()
+        made = on_engine(
+            lambda engine: report(engine, table, to, settings, progress=step.now, now=now, parquet=parquet)
+        )
     contents = made.contents
     telling.note(f"{contents.tokens:,} tokens, {contents.finding_total:,} signs of theft")
     verdicts = judge(generated.truth.incidents, contents.findings, contents.signs)

@@ -3,7 +3,7 @@
 PipelineError
   SparkNotStarted       there is no Java for Spark, no directory that it can write to, or its JVM ended at once
   SailNotStarted        Sail is not installed, or the system does not let it have a network of its own
-  SailEnded             Sail's process has ended while it computed a report
+  SailFailed            Sail could not make a report, or its process has ended
   NoSource              there is nothing to ingest from at the place that was named
   NoTable               there is no table at the path
   OldTable              the table at the path is one of an earlier release
@@ -60,15 +60,12 @@ class SailNotStarted(PipelineError):
         self.reason = reason
 
 
-class SailEnded(PipelineError):
-    """Sail's process has ended by itself; the table is as it was, and an earlier page stays."""
+class SailFailed(PipelineError):
+    """Sail has an error, or its process has ended by itself; the table is as it was, and an earlier page stays."""
 
-    def __init__(self, how: str) -> None:
-        super().__init__(
-            f"the report could not be made: Sail's process has ended {how}, as it does when memory runs out; "
-            "--engine spark takes less"
-        )
-        self.how = how
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the report could not be made by Sail: {reason}; --engine spark takes Spark instead")
+        self.reason = reason
 
 
 class NoSource(PipelineError):

@@ -23,11 +23,13 @@ from typing import Any, Protocol, TypeVar
 from kafka_dt.client import DelegationToken, LoginFailed, TokenClient, TokenClientError, TokenNotFound
 from tests.chaos.history import History, Kind, Operation, Outcome
 from tests.support.nodes.node import SHA_256, SHA_512, Node
+from tests.support.processes.waiting import on_this_machine
 
 LOGINS_A_NODE = 2
 PAUSE_S = 0.05
 RETRY_S = 0.2
-REQUEST_TIMEOUT_MS = 5_000
+REQUEST_TIMEOUT_S = 2.0
+"""On an idle machine; a proof may take half of it."""
 MOST_LIVE = 60
 """Above this the clients delete more than they create: a listing compares every live token."""
 MOST_TRIED = 200
@@ -112,7 +114,7 @@ class Clients:
             token = self._chance.choice(self._tried)
             mechanism = self._chance.choice((SHA_256, SHA_512))
             began_ms = now_ms()
-            client = node.token_client(token, mechanism, request_timeout_ms=REQUEST_TIMEOUT_MS)
+            client = node.token_client(token, mechanism, request_timeout_ms=_request_timeout_ms())
             _, outcome = await _outcome(_enter_and_leave(client))
             self._add(Kind.LOGIN, node, token.token_id, began_ms, outcome)
 
@@ -157,7 +159,7 @@ class Clients:
         """Give a client again and again, a new one after each loss of the connection."""
         while True:
             with contextlib.suppress(TokenClientError):
-                async with at.client(request_timeout_ms=REQUEST_TIMEOUT_MS) as client:
+                async with at.client(request_timeout_ms=_request_timeout_ms()) as client:
                     while True:
                         yield client
                         await asyncio.sleep(pause_s)
@@ -176,22 +178,25 @@ async def asking(nodes: Sequence[Node], shared: Clients) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Do works that never end during the block; one that fails does so at its end."""
+    """Do works that never end during the block; what they fail with is raised at its end, whatever the block raises."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
-        for task in tasks:
-            if task.done():
-                task.result()
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        if failures := [each for each in ended if isinstance(each, Exception)]:
+            raise ExceptionGroup("clients have failed", failures)
 
 
 def now_ms() -> float:
     """The clock of a history."""
     return time.monotonic() * 1000
+
+
+def _request_timeout_ms() -> int:
+    return int(on_this_machine(REQUEST_TIMEOUT_S) * 1000)
 
 
 async def _enter_and_leave(client: TokenClient) -> None:

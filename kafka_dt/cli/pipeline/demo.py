@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ import click
 from kafka_dt.cli.options import example, make_user_data_dir, together
 from kafka_dt.cli.output import Output, output_option, write_json
 from kafka_dt.cli.pipeline.cases import case_count, write_worst
-from kafka_dt.cli.pipeline.session import EngineChoice, session_options, started, started_engine
+from kafka_dt.cli.pipeline.session import EngineChoice, on_engine, session_options, started
 from kafka_dt.cli.progress import Steps
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ def demo(
         from kafka_dt.pipeline.demo import run_demo  # noqa: PLC0415
 
         folder = folder or make_user_data_dir() / "demo"
-        engine = started_engine("demo", EngineChoice.AUTO, master, conf, [str(folder)])
+        places = [str(folder)]
+        engine = partial(on_engine, name="demo", choice=EngineChoice.AUTO, master=master, conf=conf, places=places)
         shown = run_demo(spark, engine, scenario, folder, Steps(), now=now)
     _tell_shown(shown, output)
 

@@ -25,13 +25,14 @@ from kafka_dt.cli.options import EXISTING_FILE, PrincipalType, example
 from kafka_dt.cli.output import Output, output_option, printable, write_json
 from kafka_dt.cli.pipeline.alerting import Alerting, alert_options
 from kafka_dt.cli.pipeline.cases import case_count, write_worst
-from kafka_dt.cli.pipeline.session import EngineChoice, engine_option, session_options, started_engine
+from kafka_dt.cli.pipeline.session import EngineChoice, engine_option, on_engine, session_options
 from kafka_dt.cli.progress import Steps
 from kafka_dt.pipeline.cases import SEVERITIES, reaches
 from kafka_dt.pipeline.errors import NoTable
 from kafka_dt.pipeline.local_paths import is_missing
 
 if TYPE_CHECKING:
+    from kafka_dt.pipeline.engines import Engine
     from kafka_dt.pipeline.report.contents import Contents
     from kafka_dt.pipeline.report.reporting import Made
 
@@ -185,16 +186,13 @@ def report(  # noqa: PLR0917 - click gives them by name
     if is_missing(table, conf):
         raise NoTable(table)
     places = [table, str(to) if parquet is None else parquet]
-    with started_engine("report", engine, master, conf, places) as running, Steps().step("Reading the table") as step:
-        made = make_report(
-            running,
-            Table(table),
-            to,
-            settings,
-            progress=step.now,
-            now=datetime.now(UTC),
-            parquet=parquet,
-        )
+    now = datetime.now(UTC)
+
+    def make(running: Engine) -> Made:
+        with Steps().step("Reading the table") as step:
+            return make_report(running, Table(table), to, settings, progress=step.now, now=now, parquet=parquet)
+
+    made = on_engine(make, name="report", choice=engine, master=master, conf=conf, places=places)
     told = alerting.tell(made.contents.cases, to)
     if output is Output.JSON:
         write_json(_summary(made) | ({} if told is None else {"alerts": told.as_document()}))

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from rich.console import Console
 
 from kafka_dt.cli.options import together
-from kafka_dt.pipeline.errors import SailNotStarted
+from kafka_dt.pipeline.errors import SailFailed, SailNotStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from kafka_dt.pipeline.engines import Engine
+
+_T = TypeVar("_T")
 
 
 def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class EngineChoice(StrEnum):
     """What is to compute a report."""
 
     AUTO = "auto"
-    """Sail, if nothing asks for Spark and Sail can run here; Spark otherwise."""
+    """Sail, if nothing asks for Spark; Spark otherwise, and where Sail cannot run or fails."""
     SAIL = "sail"
     SPARK = "spark"
 
@@ -72,18 +74,24 @@ engine_option: Final = click.option(
     callback=lambda _context, _parameter, value: EngineChoice(value),
     help="What computes the report. Sail is several times as quick as Spark on one machine and needs no Java, but it "
     "reads and writes directories of this machine alone. auto takes Spark with --master or --conf, under spark-submit, "
-    "for other directories, and where Sail cannot run; otherwise Sail.",
+    "for other directories, and where Sail cannot run or fails; otherwise Sail.",
 )
 """Adds `--engine`: the argument `engine`."""
 
 
-@contextmanager
-def started_engine(
-    name: str, choice: EngineChoice, master: str | None, conf: Mapping[str, str], places: Sequence[str]
-) -> Iterator[Engine]:
-    """Give a running engine.
+def on_engine(
+    work: Callable[[Engine], _T],
+    *,
+    name: str,
+    choice: EngineChoice,
+    master: str | None,
+    conf: Mapping[str, str],
+    places: Sequence[str],
+) -> _T:
+    """Start an engine, have it do some work, and return what comes of it.
 
     Args:
+        work: may be done twice: if Sail was not asked for and fails, Spark does it.
         name: of the application.
         choice: of the option.
         master: of the option.
@@ -91,7 +99,7 @@ def started_engine(
         places: paths and URIs that are read or written.
 
     Raises:
-        PipelineError: it does not start.
+        PipelineError: the engine does not start, or what `work` raises.
         KeyboardInterrupt: Ctrl-C came.
     """
     from kafka_dt.pipeline.engines import SailEngine, SparkEngine, is_in_reach, sail_session  # noqa: PLC0415 - an extra
@@ -103,18 +111,16 @@ def started_engine(
             "--engine sail takes directories of this machine, without spaces and the like in their paths, and neither "
             "--master nor --conf."
         )
-    with ExitStack() as stack:
+    if not for_spark and choice is not EngineChoice.SPARK:
         try:
-            sail = None if for_spark or choice is EngineChoice.SPARK else stack.enter_context(sail_session())
-        except SailNotStarted as error:
+            with sail_session() as sail:
+                return work(SailEngine(sail))
+        except (SailNotStarted, SailFailed) as error:
             if choice is EngineChoice.SAIL:
                 raise
-            click.echo(f"{error.reason}: Spark computes the report instead of Sail", err=True)
-            sail = None
-        if sail is not None:
-            yield SailEngine(sail)
-        else:
-            yield SparkEngine(stack.enter_context(started(name, master, conf, delta=True, once=True)))
+            click.echo(f"Spark computes the report instead of Sail: {error.reason}", err=True)
+    with started(name, master, conf, delta=True, once=True) as spark:
+        return work(SparkEngine(spark))
 
 
 @contextmanager

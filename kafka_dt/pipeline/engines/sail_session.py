@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafka_dt.pipeline.errors import ReportFailed, SailEnded, SailNotStarted
+from kafka_dt.pipeline.errors import ReportFailed, SailFailed, SailNotStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +58,9 @@ _SETTINGS: Final = MappingProxyType(
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "unbounded",
         # Parts of a hash join wait for each other, and one that is empty ends before: then the query waits for ever.
         "SAIL_EXECUTION__DEFAULT_PARALLELISM": "1",
+        # From the least and the largest value of a column it estimates how many rows a filter keeps. Where the filter
+        # compares days of instants, that may be more than all, and it refuses the query.
+        "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
     }
 )
 """Sail's settings; those of the environment go before."""
@@ -69,8 +72,7 @@ def sail_session() -> Iterator[SparkSession]:
 
     Raises:
         SailNotStarted: the system does not allow what it needs, or a package is missing.
-        SailEnded: a report failed in the block because Sail's process has ended.
-        ReportFailed: one failed otherwise; it says which engine it was.
+        SailFailed: a report failed in the block, by an error of Sail or because its process has ended.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise SailNotStarted(f"{missing[0]} is not installed")
@@ -109,9 +111,9 @@ def _server(path: Path) -> Iterator[None]:
             try:
                 yield
             except ReportFailed as error:
-                with suppress(subprocess.TimeoutExpired):
-                    raise SailEnded(_way_of(process.wait(_DYING_S))) from error
-                raise ReportFailed(f"{error.reason} (Sail; --engine spark takes Spark instead)") from error
+                raise SailFailed(_way_of_its_end(process) or error.reason) from error
+            except _failures() as error:
+                raise SailFailed(_way_of_its_end(process) or str(error).partition("\n")[0]) from error
         finally:
             _end(process)
 
@@ -126,9 +128,25 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
-def _way_of(status: int) -> str:
-    """Say how a process has ended: `by signal SIGKILL`."""
-    return f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+def _failures() -> tuple[type[Exception], ...]:
+    """Give the errors with which a session fails before and after its queries."""
+    from grpc import RpcError  # noqa: PLC0415 - an extra
+    from pyarrow import ArrowException  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
+
+    return PySparkException, RpcError, ArrowException
+
+
+def _way_of_its_end(process: subprocess.Popen[str]) -> str | None:
+    """Say how Sail's process has ended; None if it has not."""
+    try:
+        status = process.wait(_DYING_S)
+    except subprocess.TimeoutExpired:
+        return None
+    if status == -signal.SIGKILL:
+        return "Sail's process was killed, as it is when memory runs out"
+    way = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+    return f"Sail's process has ended {way}"
 
 
 @contextmanager

@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.engines import SailEngine, is_in_reach
-from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailEnded
+from kafka_dt.cli.pipeline.session import EngineChoice, on_engine
+from kafka_dt.pipeline.engines import Engine, SailEngine, is_in_reach
+from kafka_dt.pipeline.errors import NoTable, OldTable, ReportFailed, SailFailed
 from kafka_dt.pipeline.report.analysis import ReportSettings
 from kafka_dt.pipeline.report.reporting import report
 from kafka_dt.pipeline.table import Table
@@ -26,6 +29,11 @@ from kafka_dt.pipeline.table.schema import EVENT_SCHEMA
 from tests.support.processes.waiting import eventually
 from tests.support.spark.engines import sail_or_skip, succeeds
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""pyspark's client may give back an answer that nothing refers to while it is closed."""
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 STARTS_AND_WAITS = """
 import sys
@@ -82,7 +90,7 @@ def test_where_sail_may_have_no_network_of_its_own_a_report_says_so_or_takes_spa
         ("sail", f"Error: Sail does not start: {refused}"),
         (
             "auto",
-            f"{refused}: No space left on device: Spark computes the report instead of Sail\nError: Spark does not",
+            f"Spark computes the report instead of Sail: {refused}: No space left on device\nError: Spark does not",
         ),
     ):
         # Without a Java Spark refuses at once.
@@ -123,8 +131,26 @@ def fail_with_sail() -> None:
 
 
 def test_a_session_whose_sail_is_killed_says_how_it_ended() -> None:
-    with pytest.raises(SailEnded, match="by signal SIGKILL"):
+    with pytest.raises(SailFailed, match="Sail's process was killed"):
         fail_with_sail()
+
+
+@pytest.mark.parametrize("choice", EngineChoice)
+def test_where_sail_fails_spark_does_the_work_unless_sail_was_asked_for(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], choice: EngineChoice
+) -> None:
+    assert spark.version  # which runs already, so it is used
+
+    def work(engine: Engine) -> int:
+        if isinstance(engine, SailEngine):
+            os.kill(servers(os.getpid())[-1], signal.SIGKILL)
+            raise ReportFailed("it is gone")
+        return engine.session.range(3).where(F.col("id") > 0).count()
+
+    with pytest.raises(SailFailed) if choice is EngineChoice.SAIL else nullcontext():
+        assert on_engine(work, name="test", choice=choice, master=None, conf={}, places=[]) == 2
+    told = "Spark computes the report instead of Sail: Sail's process was killed, as it is when memory runs out"
+    assert (told in capsys.readouterr().err) is (choice is EngineChoice.AUTO)
 
 
 def test_a_table_is_read_as_it_was_and_with_columns_that_it_lacks(sail: SailEngine, tmp_path: Path) -> None:
@@ -159,6 +185,15 @@ def test_no_join_has_parts_that_could_wait_for_each_other_for_ever(
     plan = capsys.readouterr().out
     assert "HashJoinExec" in plan
     assert "Partitioned" not in plan
+
+
+def test_a_filter_on_the_days_of_instants_is_no_reason_to_refuse_a_report(sail: SailEngine, tmp_path: Path) -> None:
+    """From the least and the largest instant DataFusion estimated that it keeps more rows than there are."""
+    begin_s = int(BEGIN.timestamp()) + 22 * 3_600
+    came = F.timestamp_seconds(F.col("id") * 3_600 + begin_s)
+    hours = sail.session.range(60).select(came.alias("came"), (came + F.expr("INTERVAL 1 HOUR")).alias("until"))
+    spans = sail.written(str(tmp_path / "spans"), hours)
+    assert spans.where(F.to_date("until") > F.to_date("came")).count() == 3
 
 
 def test_what_is_written_is_read_back_also_without_a_row(sail: SailEngine, tmp_path: Path) -> None:
