@@ -2,6 +2,7 @@
 
     habits = Habits.learned(usage, days, store.work)
     uses = without_habits(uses, habits)         # of hubs, of shared tools, of owners with an own login
+    uses = without_programs_of_many(uses, habits)
     uses = without_workshops(uses, habits)
     uses = without_own_logins(uses, habits)
     uses = without_lines_down(uses, seen)
@@ -10,6 +11,11 @@
 `_BEFORE` of these owners came to a zone with a library, the tokens of the others may be used so, too: people start a
 job in the cluster from a notebook, each of them on another day. `_ALWAYS` owners on as many days and machines show the
 habit from the first one on.
+
+*A program of many.* `_ALWAYS` owners of a hub have a program (a library and a kind of client id) in a zone, on as many
+machines; each of them uses it there with `_AGAIN` tokens, on as many days, at least. People who make their tokens
+themselves have such a program, too, in a private zone where few of them (`_DESKS`) log in without a token: a cluster,
+and no office.
 
 *A shared tool.* The tokens of `_BEFORE` principals were used by a client at one address, the first of them some days
 (`_TOOL_FOR`) ago, and the owner works by day: a web page for topics logs in with the tokens of the people who look at
@@ -29,7 +35,8 @@ machine of their own.
 *Its own login.* The owner has just logged in at this address without a token, and with a library that it had on an
 earlier day: it tries its token itself. A thief that has the owner's password, too, is a matter of `strange_login`.
 
-Limits: a thief with the victim's client is left out on a day on which lines are down. Of a thief with the tokens of
+Limits: a thief in a cluster with the program that many use there is left out, and one with the victim's client on a day
+on which lines are down. Of a thief with the tokens of
 many owners of one hub the rules report the first few uses, or none if it comes from many machines over many days.
 """
 
@@ -60,6 +67,12 @@ _BEFORE: Final = 3
 """A thief has the token of one owner, or of two."""
 _ALWAYS: Final = 6
 """More owners, days and machines than a thief has."""
+_AGAIN: Final = 2
+"""A thief uses what it has got from an owner once, or on one day."""
+_DESKS: Final = 0.5
+"""Nearly all who use their tokens in an office log in there as well, and hardly any in a cluster."""
+_PEOPLE: Final = "people"
+"""What makes the tokens that people make themselves; no principal has such a name."""
 _LINE: Final = 3
 """A thief has the tokens of fewer, or one machine."""
 _USUAL_FOR: Final = timedelta(days=1)
@@ -71,6 +84,7 @@ AT_HAND: Final = timedelta(hours=1)
 _DOWN: Final = timedelta(hours=12)
 """How long a line is down."""
 _HUB: Final = ["requester", "zone", "software"]
+_PROGRAM: Final = ["hub", "zone", "software", "client"]
 _TOOL: Final = ["address", "software", "client"]
 _LINE_USE: Final = ["who", "software", "wide", "address", "first_seen"]
 OWN_USE: Final = ["who", "address", "first_seen"]
@@ -85,6 +99,8 @@ class Habits:
 
     hubs: DataFrame
     """Since when tokens of a hub are used in a zone with a library (`hub_since`), or that they always are."""
+    programs: DataFrame
+    """The programs (`software`, `client`) of many in a zone, by what makes their tokens (`hub`)."""
     tools: DataFrame
     """Since when the tokens of several were used with a client at an address (`tool_shared_since`), and of the first
     one for some days (`tool_since`)."""
@@ -113,6 +129,7 @@ class Habits:
         libraries = work("usual_libraries", _usual_libraries(by_token))
         return cls(
             hubs=work("hubs", _hubs(by_token)),
+            programs=work("programs_of_many", _programs(usage, days.select("who"))),
             tools=work("tools", _tools(by_token)),
             libraries=libraries,
             lines=work("lines", _lines(by_token, libraries)),
@@ -141,7 +158,8 @@ def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
     was_there = (F.col("tool_shared_since") < F.col("first_seen")) & (F.col("tool_since") < F.col("first_seen"))
     is_with_tool = was_there & F.col("is_person")
     left = (
-        uses.join(habits.hubs, _HUB, "left")
+        without_programs_of_many(uses, habits)
+        .join(habits.hubs, _HUB, "left")
         .join(habits.tools, _TOOL, "left")
         .join(habits.people.withColumn("is_person", F.lit(True)), "who", "left")
         .where(~F.coalesce(is_of_hub, F.lit(False)) & ~F.coalesce(is_with_tool, F.lit(False)))
@@ -149,6 +167,17 @@ def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
         .join(_at_hand(uses, habits), OWN_USE, "left_anti")
     )
     return left.select(uses.columns)
+
+
+def without_programs_of_many(uses: DataFrame, habits: Habits) -> DataFrame:
+    """Leave out uses of tokens of a hub, or of people, by a program of many in that zone.
+
+    Args:
+        uses: has `who`, `requester`, `zone`, `software` and `client`.
+        habits: those of the company.
+    """
+    of_hub = _with_hub(uses, habits.people)
+    return of_hub.join(habits.programs, _PROGRAM, "left_anti").select(uses.columns)
 
 
 def without_workshops(uses: DataFrame, habits: Habits) -> DataFrame:
@@ -208,6 +237,43 @@ def without_lines_down(uses: DataFrame, seen: Observed) -> DataFrame:
 def foreign_zones(usage: DataFrame) -> DataFrame:
     """Give the zones (`zone`) that the file of networks calls foreign: nothing excuses a use there."""
     return usage.where(F.col("zone_kind") == ZoneKind.FOREIGN.value).select("zone").distinct()
+
+
+def _with_hub(uses: DataFrame, people: DataFrame) -> DataFrame:
+    """Add what makes such tokens for many (`hub`), their requester or people by themselves; and `is_person`."""
+    rows = uses.join(people.withColumn("is_person", F.lit(True)), "who", "left")
+    own = F.when(F.col("is_person"), F.lit(_PEOPLE))
+    return rows.withColumn("hub", F.when(F.col("requester") != F.col("who"), F.col("requester")).otherwise(own))
+
+
+def _programs(usage: DataFrame, people: DataFrame) -> DataFrame:
+    """Give the programs that many of a hub use again and again, and people in zones where few of them log in."""
+    rows = _with_hub(usage, people).where(F.col("hub").isNotNull())
+    is_inside = ~is_public(F.col("wide")) & ~is_carriers(F.col("wide"))
+    inside = is_inside & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
+    by_token = F.col("token_id").isNotNull()
+    users = (
+        rows.where("is_person")
+        .groupBy("zone", "who")
+        .agg(F.bool_or(by_token).alias("uses"), F.bool_or(~by_token).alias("comes"))
+        .where("uses")
+    )
+    desks = users.groupBy("zone").agg((F.avg(F.col("comes").cast("int")) >= _DESKS).alias("desks")).where("desks")
+    desks = desks.select("zone", F.lit(_PEOPLE).alias("hub"))
+    uses = rows.where(by_token & ((F.col("hub") != _PEOPLE) | inside)).join(desks, ["zone", "hub"], "left_anti")
+    again = uses.groupBy(*_PROGRAM, "who").agg(
+        F.least(F.count_distinct("token_id"), F.count_distinct(F.to_date("first_seen"))).alias("times"),
+        F.collect_set("address").alias("addresses"),
+    )
+    counts = (
+        again.where(F.col("times") >= _AGAIN)
+        .groupBy(*_PROGRAM)
+        .agg(
+            F.count("*").alias("owners"),
+            F.size(F.array_distinct(F.flatten(F.collect_list("addresses")))).alias("machines"),
+        )
+    )
+    return counts.where(F.least("owners", "machines") >= _ALWAYS).select(*_PROGRAM)
 
 
 def _hubs(by_token: DataFrame) -> DataFrame:

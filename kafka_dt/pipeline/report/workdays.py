@@ -4,6 +4,7 @@
     visits.join(days, "who").where(is_in_day(F.col("since")))
     uses = with_at_work(uses, days)         # `at_work`
     uses = with_first_week(uses, clients, days)     # `first_week`
+    uses = without_new_places_of_work(uses, usage)
     hours = office_hours(days)              # `hour`
     rows = with_in_office(rows, "since", days)      # `in_office`
     rows = out_of_office(rows, "since", days)
@@ -23,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import DAY_H, hour_number, is_public, ok, with_most
-from kafka_dt.pipeline.report.lives import TOLD, hours_of
+from kafka_dt.pipeline.report.lives import TOLD, days_of, hours_of
 from kafka_dt.pipeline.report.networks import ZoneKind
 
 if TYPE_CHECKING:
@@ -113,6 +114,29 @@ def with_first_week(rows: DataFrame, clients: DataFrame, days: DataFrame) -> Dat
     people = days.join(known, "who")
     first_week = F.coalesce(by_day, F.lit(False))
     return rows.join(people, "who", "left").withColumn("first_week", first_week).drop("day_begins", "week_ends")
+
+
+def without_new_places_of_work(uses: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out uses of people at work, at an address at which they log in without a token in the week after.
+
+    They do that with the same library: they have a new notebook, or another desk. A thief has their token alone. In the
+    first week, when no place is known, any address of the zone will do: a VPN gives another one each day.
+
+    Args:
+        uses: has `who`, `zone`, `address`, `software`, `first_seen`, and the columns of `with_at_work` and
+            `with_first_week`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+    """
+    there = ["who", "zone", "software"]
+    of_use = [*there, "address", "first_seen", "at_work"]
+    own = usage.where(F.col("token_id").isNull()).select(
+        *there, F.col("address").alias("own_address"), F.explode(days_of()).alias("day")
+    )
+    began, week_later = F.to_date("first_seen"), F.to_date(F.col("first_seen") + F.lit(_WEEK))
+    is_soon = (F.col("day") > began) & (F.col("day") <= week_later)
+    is_there = F.col("first_week") | (F.col("own_address") == F.col("address"))
+    new = uses.where("at_work").join(own, there).where(is_soon & is_there)
+    return uses.join(new.select(*of_use).distinct(), of_use, "left_anti")
 
 
 def office_hours(days: DataFrame) -> DataFrame:

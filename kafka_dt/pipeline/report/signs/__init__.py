@@ -22,6 +22,7 @@ from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
 from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
+from kafka_dt.pipeline.report.signs.job_elsewhere import JOB_ELSEWHERE
 from kafka_dt.pipeline.report.signs.lone_machine import LONE_MACHINE
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
@@ -64,6 +65,7 @@ SIGNS: Final[Signs] = (
     FOREIGN_RENEWAL,
     NEW_REQUESTER,
     REQUESTER_ELSEWHERE,
+    JOB_ELSEWHERE,
     HOARDED_TOKENS,
     NEW_DESCRIBER,
     NEW_MECHANISM,

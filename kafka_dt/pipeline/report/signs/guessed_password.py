@@ -20,8 +20,9 @@ before the principal's first login in a network of the Internet (/16, of IPv6 /4
 day, outside the hours of the company (`workdays.office_hours`). By day these are partners, and people at home who
 mistype. A client may try one password several times within a minute.
 
-The severity is high if the principal logs in there in the end: one password was right. Otherwise nothing that was tried
-is right, and it is medium. Passwords of many principals are *Trying passwords of many principals*.
+The severity is high if the principal logs in there in the end after `no_slips` wrong ones: one password was right.
+After fewer, and where nothing that was tried is right, it is medium. Passwords of many principals are *Trying passwords
+of many principals*.
 
 Not seen: a client in a network of the principal with its library; one that tries a few passwords a day of a principal
 that goes on, or whose old password is right.
@@ -76,6 +77,8 @@ class GuessedPasswordThresholds:
         2, "Minutes with wrong passwords before the right one, at night, where no principal was"
     )
     """One is a slip."""
+    no_slips: int = threshold(4, "Wrong passwords before the right one that are no slips of a traveller")
+    """Who travels types a password that a notebook at home remembers, at an hour that is night for the company."""
     old_passwords: int = threshold(4, "Tries of a password that was changed, of a principal that does not log in again")
     """Who forgot that it was changed asks for the new one."""
 
@@ -96,7 +99,7 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",
-        severity=high_if(F.col("succeeded_at").isNotNull()),
+        severity=high_if(F.col("succeeded_at").isNotNull() & (F.col("events") >= thresholds.no_slips)),
         evidence=[
             ("wrong passwords in a day", F.col("most")),
             ("attempts", F.col("events")),

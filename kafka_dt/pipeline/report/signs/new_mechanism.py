@@ -18,15 +18,17 @@ longer than a day; they began with it from as many large networks (/16) and on a
 mechanism, such as the login node of a supercomputer. The mechanism is quiet, too, if the principal begins with it on a
 host on which `used_both` others have used it in the half month before, on as many days.
 
-A principal that goes on for `mechanism_history` with the new mechanism alone, with libraries that it had before and on
-many machines (`peers.MACHINES`), has moved: from a cluster with Kerberos, say, to one without. Until then it had used
-the other mechanism, within `mechanism_history`.
+A principal that goes on for `mechanism_history` with the new mechanism, with libraries that it had before, and on many
+machines (`peers.MACHINES`) has moved: from a cluster with Kerberos, say, to one without. One that uses it on machines
+on which it has just used another one (`at_home` of its logins) has got another credential. In both cases it had used
+the other mechanism within `mechanism_history`, and does so on `still` more days at most.
 
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
 Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it or on that host; one with a
-person's library by day; and a new mechanism in the first days of a principal.
+person's library by day; one that takes the place of a job, on many machines or on those of the job; and a new mechanism
+in the first days of a principal.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -82,6 +84,10 @@ class MechanismThresholds:
     """A migration takes a week."""
     migration_size: int = threshold(4, "... or in the time before and after")
     """A whole team explains its first programs, too."""
+    at_home: float = threshold(0.9, "Share of the logins on machines of a principal that changes its mechanism there")
+    """A deployment goes to another machine now and then."""
+    still: int = threshold(1, "Days on which the old mechanism is used after a change, at most")
+    """An engineer takes the keytab once more."""
     used_both: int = threshold(3, "Others that use the mechanism beside the same one, in the month around")
     """The victims of one thief come from one network, or on one day."""
 
@@ -121,7 +127,7 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     )
     rare = _without_habit(seen.work("alone", alone), used, thresholds)
     rare = _without_hosts(rare, logins, thresholds)
-    rare = _without_moves(rare, used, logins, thresholds)
+    rare = _without_moves(rare, logins, thresholds)
     return _findings(_without_people_at_work(rare, logins, seen))
 
 
@@ -164,29 +170,41 @@ def _without_hosts(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
     return new.join(hosts, ["principal", "mechanism"], "left_anti")
 
 
-def _without_moves(new: DataFrame, used: DataFrame, logins: DataFrame, thresholds: MechanismThresholds) -> DataFrame:
-    """Leave out principals that have changed to a mechanism for good, on many machines, with libraries they had."""
+def _without_moves(new: DataFrame, logins: DataFrame, thresholds: MechanismThresholds) -> DataFrame:
+    """Leave out principals that have changed to a mechanism for good, with libraries that they had.
+
+    They are on many machines, or on those on which they used another mechanism until then.
+    """
     began = new.select("principal", F.col("mechanism").alias("new"), F.col("first_seen").alias("began"))
-    others = used.join(began, "principal").where(F.col("mechanism") != F.col("new"))
-    replaced = others.groupBy("principal", "new", "began").agg(F.max("last_seen").alias("until"))
-    lately = F.col("until").between(
-        F.col("began") - F.lit(thresholds.mechanism_history), F.col("began") + F.lit(_STAYS)
+    others = logins.join(began, "principal").where(F.col("mechanism") != F.col("new"))
+    history, later = F.lit(thresholds.mechanism_history), F.col("first_seen") > F.col("began") + F.lit(_STAYS)
+    before = F.col("first_seen").between(F.col("began") - history, F.col("began"))
+    is_known = before & (F.col("address") != UNKNOWN)
+    replaced = others.groupBy("principal", "new", "began").agg(
+        F.bool_or(before).alias("lately"),
+        F.count_distinct(F.when(later, F.to_date("first_seen"))).alias("still"),
+        F.collect_set(F.when(is_known, F.col("address"))).alias("homes"),
     )
     earlier = logins.join(began, "principal").where(F.col("first_seen") < F.col("began"))
     had = earlier.select("principal", "new", "software", F.lit(True).alias("had")).distinct()
     # A host may have as many addresses of IPv6 as it likes.
     machine = F.when(F.col("address").contains(":"), subnet(F.col("address"))).otherwise(F.col("address"))
+    is_many = F.col("machines") >= MACHINES
     moved = (
         logins.withColumnRenamed("mechanism", "new")
-        .join(replaced.where(lately).select("principal", "new", "began"), ["principal", "new"])
+        .join(replaced.where("lately"), ["principal", "new"])
         .join(had, ["principal", "new", "software"], "left")
-        .groupBy("principal", "new", "began")
+        .groupBy("principal", "new", "began", "still")
         .agg(
             F.count_distinct(machine).alias("machines"),
+            (F.sum(F.when(F.array_contains("homes", F.col("address")), F.col("deeds"))) / F.sum("deeds")).alias(
+                "at_home"
+            ),
             F.max("last_seen").alias("until"),
             F.bool_and(F.col("had").isNotNull()).alias("had_all"),
         )
-        .where(F.col("had_all") & (F.col("machines") >= MACHINES))
+        .where(F.col("had_all") & (is_many | (F.col("at_home") >= thresholds.at_home)))
+        .where(F.col("still") <= thresholds.still)
         .where(F.col("until") >= F.col("began") + F.lit(thresholds.mechanism_history))
     )
     return new.join(moved.select("principal", F.col("new").alias("mechanism")), ["principal", "mechanism"], "left_anti")

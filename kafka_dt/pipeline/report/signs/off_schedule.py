@@ -76,7 +76,7 @@ class ScheduleThresholds:
     """Of a job on fixed machines nearly all do, of a job in pods few."""
     node_owners: int = threshold(5, "Owners whose jobs run on a machine of a cluster, on as many days")
     """A host on which people work has fewer."""
-    start_logins: int = threshold(6, "... and how often it logs in, at most")
+    start_logins: int = threshold(6, "Logins of a client within the minute in which it starts, at most")
     """A cluster has more brokers, and a client that starts needs few of them."""
 
 

@@ -46,13 +46,15 @@ on a host that several principals share (`hosts.with_shared`). If the client is 
 have come from anywhere.
 
 What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
-used in a zone with a library as those of other owners were before, a tool at one address that logs in with the tokens
-of several principals, and the owner's library in a network of the Internet from which others come with theirs in that
-month, such as a second line. So are the owners of one network whose lines are down on the same day, and who come over
-the Internet with their usual clients, each from a network of its own. So is an owner that has just logged in at the
-address without a token, with a library that it had: it tries its token itself. So is another client on a day on which
-people try libraries together. So is what a colleague at work looks into for an hour: the colleague has just logged in
-at the address.
+used in a zone with a library as those of other owners were before, a program of many in a zone, a tool at one address
+that logs in with the tokens of several principals, and the owner's library in a network of the Internet from which
+others come with theirs in that month, such as a second line. So are the owners of one network whose lines are down on
+the same day, and who come over the Internet with their usual clients, each from a network of its own. So is an owner
+that has just logged in at the address without a token, with a library that it had: it tries its token itself. So is a
+person at work who logs in at the address without a token in the week after, with the library of the use: it is a new
+desk; in the person's first week any address of the zone will do. So is another client on a day on which people try
+libraries together. So is what a colleague at work looks into for an hour: the colleague has just logged in at the
+address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
@@ -91,7 +93,13 @@ from kafka_dt.pipeline.report.expressions import (
     some,
     union,
 )
-from kafka_dt.pipeline.report.habits import without_habits, without_lines_down, without_own_logins, without_workshops
+from kafka_dt.pipeline.report.habits import (
+    without_habits,
+    without_lines_down,
+    without_own_logins,
+    without_programs_of_many,
+    without_workshops,
+)
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
@@ -112,7 +120,12 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     unlike_histories,
 )
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work, with_first_week
+from kafka_dt.pipeline.report.workdays import (
+    is_in_day,
+    with_at_work,
+    with_first_week,
+    without_new_places_of_work,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -183,7 +196,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
     odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
-    return _findings(odd, _habits(seen.usage, tried))
+    return _findings(without_new_places_of_work(odd, seen.usage), _habits(seen.usage, tried))
 
 
 def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
@@ -246,7 +259,8 @@ def _without_habits(cases: DataFrame, habits: Habits) -> DataFrame:
     columns = cases.columns
     foreign, in_place = F.col("case") == FOREIGN, F.col("case") == ANOTHER_CLIENT
     elsewhere = without_habits(cases.where(~foreign & ~in_place), habits)
-    there = without_own_logins(without_workshops(cases.where(in_place), habits), habits)
+    there = without_programs_of_many(cases.where(in_place), habits)
+    there = without_own_logins(without_workshops(there, habits), habits)
     return cases.where(foreign).unionByName(elsewhere.select(columns)).unionByName(there.select(columns))
 
 

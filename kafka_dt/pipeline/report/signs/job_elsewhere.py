@@ -1,0 +1,151 @@
+"""A job's own credential makes tokens on a new machine, and they are used on that machine.
+
+A job gets its tokens on one machine or two, such as an edge host, and uses them on others: those of a cluster. An
+insider with the keytab or the password of the job makes tokens on another host, and reads with them there. So this is a
+sign:
+
+- A principal has made `own_tokens` tokens of its own, on `own_machines` machines at most, which it had within
+  `own_known`.
+- It makes `new_tokens` tokens of its own, or more, on a further machine, on as many days, and they are used there.
+- It goes on with the first machines meanwhile: the job has not moved.
+- Of the tokens that it made on these, `own_used_there` are used where they are made, at most.
+
+The severity is medium: an engineer may run the job by hand on another host, for some days.
+
+An address that a file of networks calls a NAT stands for many machines, and is left out.
+
+Not seen: one token, tokens that are used elsewhere, a machine on which the job gets its tokens, and jobs that use
+tokens where they make them, as people do, or whose machines change all the time, as pods do.
+"""
+
+# The work is on what principals did, not on events; only the tokens of principals with a new machine are looked up.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.audit import EventType
+from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, of_first, ok, some
+from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.sign import (
+    Sign,
+    advise,
+    end_all_of_owner,
+    follow_address,
+    follow_principal,
+    threshold,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class JobElsewhereThresholds:
+    """When a machine is not one of a job's."""
+
+    own_tokens: int = threshold(5, "Tokens that a job has made on its machines before")
+    """A working week of a daily job."""
+    own_machines: int = threshold(3, "Machines on which a job makes tokens, at most")
+    """Pods have more."""
+    own_known: timedelta = threshold(timedelta(days=5), "Time after which a further machine is new to a job")
+    """A week of work shows them all."""
+    new_tokens: int = threshold(2, "Tokens that are made and used on the new machine, and days")
+    """Who tries something by hand does so once."""
+    own_used_there: float = threshold(0.1, "Share of a job's tokens that are used where they are made, at most")
+    """A job on one host makes and uses them there, wherever that is."""
+
+
+def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFrame:
+    """Find such jobs; one finding for each owner and machine."""
+    is_own = ok(EventType.TOKEN_CREATED) & (F.col("owner") == F.col("principal"))
+    made = seen.deeds.where(is_own & (F.col("address") != UNKNOWN))
+    began = made.groupBy("owner").agg(F.min("first_seen").alias("began"))
+    machines = made.groupBy("owner", "address").agg(
+        F.min("first_seen").alias("came"), F.max("last_seen").alias("until"), F.sum("deeds").alias("times")
+    )
+    late = F.col("came") >= F.col("began") + F.lit(thresholds.own_known)
+    machines = machines.join(began, "owner").withColumn("late", late)
+    first = machines.where(~F.col("late")).groupBy("owner", "began")
+    usual = first.agg(
+        F.count("*").alias("machines"),
+        F.sum("times").alias("times"),
+        F.max("until").alias("usual_until"),
+        F.slice(distinct("address"), 1, SHOWN).alias("usual"),
+    ).where((F.col("times") >= thresholds.own_tokens) & (F.col("machines") <= thresholds.own_machines))
+    new = machines.where("late").select("owner", "address", "came").join(usual, "owner")
+    new = seen.work("new", new.where(F.col("usual_until") > F.col("came")))
+    tokens = made.join(new.select("owner").distinct(), "owner", "left_semi").select(
+        "owner", "address", "token_id", F.col("first_seen").alias("made")
+    )
+    places = seen.usage.where(F.col("zone_kind") != ZoneKind.NAT.value).groupBy("token_id", "address", "zone")
+    uses = places.agg(
+        *first_and_last(), F.sum("logins").alias("logins"), F.slice(distinct("software"), 1, SHOWN).alias("libraries")
+    )
+    rows = seen.work("rows", tokens.join(uses, ["token_id", "address"], "left"))
+    is_there = F.col("first_seen").isNotNull()
+    habits = (
+        rows.join(new, ["owner", "address"], "left_anti")
+        .groupBy("owner")
+        .agg(F.avg(is_there.cast("int")).alias("share"))
+        .where(F.col("share") <= thresholds.own_used_there)
+    )
+    there = rows.where(is_there).join(new, ["owner", "address"]).join(habits, "owner")
+    return _findings(there, thresholds)
+
+
+def _findings(there: DataFrame, thresholds: JobElsewhereThresholds) -> DataFrame:
+    days = F.count_distinct(F.to_date("made"))
+    rows = there.groupBy("owner", "address").agg(
+        *first_and_last(),
+        F.sum("logins").alias("events"),
+        of_first("token_id", "made").alias("token_id"),
+        F.count_distinct("token_id").alias("tokens"),
+        days.alias("days"),
+        F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list("libraries")))).alias("libraries"),
+        *(F.first(name).alias(name) for name in ("came", "began", "times", "usual")),
+    )
+    return finding_rows(
+        rows.where(F.least("tokens", "days") >= thresholds.new_tokens),
+        subject="token_id",
+        severity=F.lit(Severity.MEDIUM.value),
+        evidence=[
+            ("made and used on machine", F.col("address")),
+            ("in zone", some(F.col("zones"))),
+            ("where it made tokens first at", as_text(F.col("came"))),
+            ("tokens made and used there", F.col("tokens")),
+            ("on days", F.col("days")),
+            ("with libraries", some(F.col("libraries"))),
+            ("its usual machines", some(F.col("usual"))),
+            ("tokens that it made on these", F.col("times")),
+            ("it does so since", as_text(F.col("began"))),
+        ],
+    )
+
+
+JOB_ELSEWHERE: Final = Sign(
+    kind="job_elsewhere",
+    title="Made by its job on a new machine and used there",
+    meaning="A job makes tokens on a machine where it never was, and uses them on that machine.",
+    finds="a job's credential on another machine, where its tokens are used as well, on several days",
+    misses="one token, tokens that are used elsewhere, and jobs whose machines change all the time",
+    subject_type=SubjectType.TOKEN,
+    thresholds=JobElsewhereThresholds(),
+    rule=jobs_elsewhere,
+    about_use=True,
+    steps=(
+        advise("Ask the owner whether the job runs on this machine by hand. If not:"),
+        end_all_of_owner,
+        advise("Change the password or the keytab of the job."),
+        follow_principal,
+        follow_address,
+    ),
+)
