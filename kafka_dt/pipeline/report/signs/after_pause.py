@@ -2,9 +2,10 @@
 
 The owner gets a token for each run, and uses it without a pause. The siblings of a token are those that the same
 requester made for the same owner before. If there are `pause_tokens` of them, over `pause_history`, and none of them
-made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign, if it is on one machine and
-none of the siblings was in use for half as long as this token by then (`pause_factor`): the job has plainly ended.
-Pauses are counted in whole hours without a login, in tokens that are used for less than 62 hours.
+made a pause of more than `sibling_pause`, then a use after a pause of `pause` is a sign, if it is on one machine, and
+if the time from the token's first login to the end of the pause is `pause_factor` times the longest use of a sibling or
+more: the job has plainly ended. Pauses are counted in whole hours without a login. A token that is used for 62 hours or
+longer counts as one long pause.
 
 These are quiet:
 
@@ -13,8 +14,8 @@ These are quiet:
   the owner were used on `pause_hour_days` days before, the newest token of its requester is used, with the library, the
   kind of client id and from the zone that the owner's tokens had for a day.
 - A meeting, and a notebook that goes on in the morning: the use begins in the day of an owner that works by day, in a
-  private network, with a library that its tokens had for a day, and with a kind of client id that they had for so long
-  or in a zone in which the owner was for so long.
+  private network that no file of networks calls foreign, with a library that its tokens had for a day, and with a kind
+  of client id that they had for so long or in a zone in which the owner was for so long.
 - A part of the job hangs, and tries again: it starts, within a minute, on a machine on which the owner's tokens were
   used before with the library, and from which the client is refused `hung_tries` times later, because the token has
   ended.
@@ -22,7 +23,8 @@ These are quiet:
 The rule looks at the whole table, so also at later days.
 
 Not seen: a thief that comes soon after its job, one at a usual hour in the job's zone with its library and newest
-token, the tokens of people by day, and those of jobs whose tokens make pauses.
+token, the tokens of people by day, and those of jobs whose tokens make pauses, or of which one was used for 62 hours or
+longer.
 """
 
 # The work is on one row for each token.
@@ -48,6 +50,7 @@ from kafka_dt.pipeline.report.expressions import (
     with_most,
 )
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
+from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.late_runs import ONE_START, USUAL_CLIENT, is_short, outages, with_habits
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -75,7 +78,7 @@ class PauseThresholds:
     pause_history: timedelta = threshold(timedelta(days=3), "... and for how long")
     """Many runs of one day are one day."""
     pause_factor: float = threshold(
-        2.0, "... and times the longest use of theirs, from the first login to the end of the pause"
+        2.0, "Times the longest use of a sibling: time from the first login to the end of the pause, at least"
     )
     """A job that is late takes half as long again."""
     pause_hour_days: int = threshold(2, "Days before on which other tokens are used at the hour after a pause")
@@ -111,7 +114,8 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: PauseThreshold
     usual = _hours_before(odd, by_token, thresholds)
     judged = with_habits(alone, seen).join(usual, "token_id", "left")
     others = judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
-    in_day = is_in_day(F.col("first_seen")) & ~is_public(F.col("zone"))
+    inside = ~is_public(F.col("wide")) & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
+    in_day = is_in_day(F.col("first_seen")) & inside
     known = _known_for(others.join(seen.workdays, "who", "left"), seen.clients)
     at_work = in_day & F.col("library_known") & (F.col("client_known") | F.col("zone_known"))
     rows = known.where(~F.coalesce(at_work, F.lit(False))).drop("day_begins")

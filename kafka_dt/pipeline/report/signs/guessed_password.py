@@ -15,17 +15,18 @@ An old password is a sign, too: `old_passwords` tries, on two days at least, of 
 has changed, which has not logged in without a token since, from zones in which it never was or tried before. Who has
 left tries at home whether the account still opens. The severity is medium.
 
-The right password after wrong ones is a sign: wrong ones in `wrong_then_right` minutes or more, within `_PATIENCE`
-before the principal's first login in a network of the Internet (/16, of IPv6 /48) in which no other one was for a
-day, outside the hours of the company (`workdays.office_hours`). By day these are partners, and people at home who
-mistype. A client may try one password several times within a minute.
+The right password after wrong ones is a sign: there are wrong ones in `wrong_then_right` different minutes or more, in
+the 12 hours before the principal's first login in a network of the Internet (/16, of IPv6 /48), and from that network.
+No other principal was there for a day, and the login is outside the hours of the company (`workdays.office_hours`). By
+day these are partners, and people at home who mistype. Minutes are counted because a client may try one password
+several times within a minute.
 
-The severity is high if the principal logs in there in the end after `no_slips` wrong ones: one password was right.
-After fewer, and where nothing that was tried is right, it is medium. Passwords of many principals are *Trying passwords
-of many principals*.
+The severity is high if the principal logs in there in the end, and wrong passwords were tried `no_slips` times before,
+or in so many minutes of a night: one password was right. Otherwise it is medium. Passwords of many principals are
+*Trying passwords of many principals*.
 
-Not seen: a client in a network of the principal with its library; one that tries a few passwords a day of a principal
-that goes on, or whose old password is right.
+Not seen: a client in a network of the principal with its library; one that tries fewer than `wrong_passwords` a day of
+a principal that goes on, or whose old password is right.
 """
 
 # The work is on refused logins without a token, and there are few of them.
@@ -77,7 +78,7 @@ class GuessedPasswordThresholds:
         2, "Minutes with wrong passwords before the right one, at night, where no principal was"
     )
     """One is a slip."""
-    no_slips: int = threshold(4, "Wrong passwords before the right one that are no slips of a traveller")
+    no_slips: int = threshold(4, "Minutes with wrong passwords before the right one that are no slips of a traveller")
     """Who travels types a password that a notebook at home remembers, at an hour that is night for the company."""
     old_passwords: int = threshold(4, "Tries of a password that was changed, of a principal that does not log in again")
     """Who forgot that it was changed asks for the new one."""
@@ -181,7 +182,8 @@ GUESSED_PASSWORD: Final = Sign(
     thresholds=GuessedPasswordThresholds(),
     rule=guessed_passwords,
     steps=(
-        advise("Ask the principal's team whether the client is theirs. If not, block the address at the listeners:"),
+        advise("Ask the principal's team whether the client is theirs. If not, block the address at the listeners."),
+        advise("If a login there succeeded, change the password (kafka-dt user), then end the principal's tokens."),
         follow_address,
         follow_principal,
     ),

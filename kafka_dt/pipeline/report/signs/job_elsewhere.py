@@ -1,14 +1,13 @@
 """A job's own credential makes tokens on a new machine, and they are used on that machine.
 
-A job gets its tokens on one machine or two, such as an edge host, and uses them on others: those of a cluster. An
-insider with the keytab or the password of the job makes tokens on another host, and reads with them there. So this is a
-sign:
+A job gets its tokens on a few machines, such as an edge host, and uses them on others: those of a cluster. An insider
+with the keytab or the password of the job makes tokens on another host, and reads with them there. So this is a sign:
 
-- A principal has made `own_tokens` tokens of its own, on `own_machines` machines at most, which it had within
-  `own_known`.
+- A principal makes its own tokens on `own_machines` machines at most in the first `own_known` in which it makes any,
+  and `own_tokens` or more on these machines in the whole table.
 - It makes `new_tokens` tokens of its own, or more, on a further machine, on as many days, and they are used there.
 - It goes on with the first machines meanwhile: the job has not moved.
-- Of the tokens that it made on these, `own_used_there` are used where they are made, at most.
+- A share of `own_used_there`, at most, of the tokens that it makes on these is used where they are made.
 
 The severity is medium: an engineer may run the job by hand on another host, for some days.
 
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 class JobElsewhereThresholds:
     """When a machine is not one of a job's."""
 
-    own_tokens: int = threshold(5, "Tokens that a job has made on its machines before")
+    own_tokens: int = threshold(5, "Tokens that a job makes on its usual machines, at least")
     """A working week of a daily job."""
     own_machines: int = threshold(3, "Machines on which a job makes tokens, at most")
     """Pods have more."""
@@ -142,9 +141,9 @@ JOB_ELSEWHERE: Final = Sign(
     rule=jobs_elsewhere,
     about_use=True,
     steps=(
-        advise("Ask the owner whether the job runs on this machine by hand. If not:"),
+        advise("Ask the head of the owner's team whether the job is run by hand on that machine. If not:"),
+        advise("Change the password or the keytab of the job first, so that it makes no further token."),
         end_all_of_owner,
-        advise("Change the password or the keytab of the job."),
         follow_principal,
         follow_address,
     ),

@@ -5,7 +5,7 @@ A program keeps its mechanism: a keytab, a certificate, or a password. A princip
 make such a credential.
 
 An owner whose tokens others create needs no mechanism, and logs in with tokens only. Its first login without a token is
-a sign, too, unless the mechanism is one that `common_mechanism` of the company's principals use: then its team may have
+a sign, too, unless a share `common_mechanism` of the company's principals use the mechanism: then its team may have
 used its keytab by hand.
 
 A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before, or
@@ -18,13 +18,16 @@ longer than a day; they began with it from as many large networks (/16) and on a
 mechanism, such as the login node of a supercomputer. The mechanism is quiet, too, if the principal begins with it on a
 host on which `used_both` others have used it in the half month before, on as many days.
 
-A principal that goes on for `mechanism_history` with the new mechanism, with libraries that it had before, and on many
-machines (`peers.MACHINES`) has moved: from a cluster with Kerberos, say, to one without. One that uses it on machines
-on which it has just used another one (`at_home` of its logins) has got another credential. In both cases it had used
-the other mechanism within `mechanism_history`, and does so on `still` more days at most.
+A change for good is quiet. The principal used its old mechanism in the `mechanism_history` before the change. It uses
+the new one for `mechanism_history`, with libraries that it had before, and the old one on `still` days at most that are
+more than a day after the change. And it is on five machines or more: it has moved, from a cluster with Kerberos, say,
+to one without. Or the share `at_home` of its new logins, at least, comes from machines on which it used the old
+mechanism just before: it has got another credential.
 
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
+
+The severity is medium.
 
 Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it or on that host; one with a
 person's library by day; one that takes the place of a job, on many machines or on those of the job; and a new mechanism
@@ -262,7 +265,10 @@ NEW_MECHANISM: Final = Sign(
     thresholds=MechanismThresholds(),
     rule=new_mechanisms,
     steps=(
-        advise("Ask the principal's team. If it was not the team, remove the credential of that mechanism:"),
+        advise(
+            "Ask the principal's team. If it was not the team, remove its credential of that mechanism (kafka-dt user)."
+        ),
+        advise("Look for who made it (events scram_user_changed), and change the password of that administrator."),
         follow_principal,
         follow_address,
     ),

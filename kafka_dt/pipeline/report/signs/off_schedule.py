@@ -1,15 +1,17 @@
 """A token is used by one machine, hours before or after its job works.
 
 A job that runs at the same hours every day has plainly ended outside of them. The hours of an owner are those in which
-its tokens are used on `schedule_share` of its days, and on `schedule_days` at least, with an hour before and after. An
-owner with more than `schedule_hours` such hours has no schedule; nor has one whose machines work in them on less than
-`schedule_kept` of their days, such as a stream that logs in when it gets a token.
+its tokens are used on `schedule_share` of its days, and on `schedule_days` at least, with an hour before and after. It
+has to be seen on `schedule_known` days. An owner with more than `schedule_hours` such hours has no schedule; nor has
+one whose machines work in them on less than `schedule_kept` of their days, such as a stream that logs in when it gets a
+token.
 
 Some honest uses are at other hours: a job is run again, or for many days of the past. Then it runs as it always does,
-on several machines, or with a new token. So a use outside the hours is a sign only if all of this holds: the job works
-on `schedule_machines` machines as a rule; one machine alone uses the owner's tokens within `apart` of then; and the
-token was made more than `fresh` before. If three owners come within an hour so, each on a machine of its own, an outage
-is over.
+on several machines, or with a new token. So a use outside the hours is a sign only if the job works on
+`schedule_machines` machines as a rule, one machine alone uses the owner's tokens within `apart` of then, and the token
+was made more than `fresh` before. These uses are quiet: those of a token that `schedule_machines` machines begin to use
+outside the hours, at whatever times (a long run); those that last for 23 hours or longer; and those of three owners or
+more within an hour, each on a machine of its own (an outage is over).
 
 A *start* is all logins within a minute, `start_logins` at most. These starts are quiet:
 
@@ -23,9 +25,9 @@ A *start* is all logins within a minute, `start_logins` at most. These starts ar
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
-Not seen: a thief at the job's hours, one in the job's zone with its library that starts once with the newest token on a
-machine of the job or in a pod, and the tokens of people, of programs that work all day, and of jobs on a machine or
-two.
+Not seen: a thief at the job's hours, one with three machines, one who stays for a day, one in the job's zone with its
+library that starts once with the newest token on a machine of the job or in a pod, and the tokens of people, of
+programs that work all day, and of jobs on a machine or two.
 """
 
 # The work is on one row for each token, address and client.

@@ -66,9 +66,11 @@ Not seen: an engineer who uses a stolen token at work for an hour; a thief in a 
 program; one behind the same proxy, address translation or provider; one with a person's token and program by day on a
 shared host; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
 of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a connection
-that is open already. Of a thief with the tokens of many people of a hub only the first few are reported. An owner that
-moves alone and changes its program looks like a theft once. An owner with one token has little history, and a token
-with fewer logins than `history_logins` has none.
+that is open already; one in a cluster with a program that six owners use there; in a person's first week a colleague on
+the same VPN with the same library. Of a thief with the tokens of many people of a hub only the first few uses are
+reported, or none if they come from many machines over many days. An owner that moves alone and changes its program
+looks like a theft once. An owner with one token has little history, and a token with fewer logins than `history_logins`
+has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
