@@ -53,6 +53,7 @@ from kafka_dt.pipeline.report.expressions import UNKNOWN, is_carriers, is_public
 from kafka_dt.pipeline.report.lives import own_addresses
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.peers import PEOPLE
+from kafka_dt.pipeline.report.workdays import is_inside
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -158,10 +159,10 @@ def without_habits(uses: DataFrame, habits: Habits) -> DataFrame:
     was_there = (F.col("tool_shared_since") < F.col("first_seen")) & (F.col("tool_since") < F.col("first_seen"))
     is_with_tool = was_there & F.col("is_person")
     left = (
-        without_programs_of_many(uses, habits)
+        _with_hub(uses, habits.people)
+        .join(habits.programs, _PROGRAM, "left_anti")
         .join(habits.hubs, _HUB, "left")
         .join(habits.tools, _TOOL, "left")
-        .join(habits.people.withColumn("is_person", F.lit(True)), "who", "left")
         .where(~F.coalesce(is_of_hub, F.lit(False)) & ~F.coalesce(is_with_tool, F.lit(False)))
         .join(_on_shared_lines(uses, habits), _LINE_USE, "left_anti")
         .join(_at_hand(uses, habits), OWN_USE, "left_anti")
@@ -249,8 +250,7 @@ def _with_hub(uses: DataFrame, people: DataFrame) -> DataFrame:
 def _programs(usage: DataFrame, people: DataFrame) -> DataFrame:
     """Give the programs that many of a hub use again and again, and people in zones where few of them log in."""
     rows = _with_hub(usage, people).where(F.col("hub").isNotNull())
-    is_inside = ~is_public(F.col("wide")) & ~is_carriers(F.col("wide"))
-    inside = is_inside & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
+    inside = is_inside() & ~is_carriers(F.col("wide"))
     by_token = F.col("token_id").isNotNull()
     users = (
         rows.where("is_person")

@@ -84,6 +84,11 @@ def is_in_day(instant: Column) -> Column:
     return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(DAY_H)) < _HOURS
 
 
+def is_inside() -> Column:
+    """Whether a use with `wide` and `zone_kind` is in a private network that no file of networks calls foreign."""
+    return ~is_public(F.col("wide")) & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
+
+
 def with_at_work(uses: DataFrame, days: DataFrame) -> DataFrame:
     """Add whether the owner of a use works by day, and is there in its day, in a private network (`at_work`).
 
@@ -94,8 +99,7 @@ def with_at_work(uses: DataFrame, days: DataFrame) -> DataFrame:
         days: as `workdays` makes it.
     """
     in_day = is_in_day(F.col("first_seen")) & is_in_day(F.col("last_seen"))
-    inside = ~is_public(F.col("wide")) & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
-    at_work = F.coalesce(in_day, F.lit(False)) & inside
+    at_work = F.coalesce(in_day, F.lit(False)) & is_inside()
     return uses.join(days, "who", "left").withColumn("at_work", at_work).drop("day_begins")
 
 

@@ -44,17 +44,15 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
-    is_public,
     of_type,
     some,
     with_most,
 )
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
-from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
-from kafka_dt.pipeline.report.signs.late_runs import ONE_START, USUAL_CLIENT, is_short, outages, with_habits
+from kafka_dt.pipeline.report.signs.late_runs import ONE_START, USUAL_CLIENT, is_short, outages, with_usual_clients
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
-from kafka_dt.pipeline.report.workdays import is_in_day
+from kafka_dt.pipeline.report.workdays import is_in_day, is_inside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,10 +110,9 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: PauseThreshold
     after = {"logins": logins, "first_seen": F.greatest("first_seen", "since")}
     alone = rows.withColumn("one_machine", one_machine).where("one_machine").withColumns(after)
     usual = _hours_before(odd, by_token, thresholds)
-    judged = with_habits(alone, seen).join(usual, "token_id", "left")
+    judged = with_usual_clients(alone, seen).join(usual, "token_id", "left")
     others = judged.where(~(F.col("as_ever") & F.coalesce("at_usual_hour", F.lit(False))))
-    inside = ~is_public(F.col("wide")) & (F.col("zone_kind") != ZoneKind.FOREIGN.value)
-    in_day = is_in_day(F.col("first_seen")) & inside
+    in_day = is_in_day(F.col("first_seen")) & is_inside()
     known = _known_for(others.join(seen.workdays, "who", "left"), seen.clients)
     at_work = in_day & F.col("library_known") & (F.col("client_known") | F.col("zone_known"))
     rows = known.where(~F.coalesce(at_work, F.lit(False))).drop("day_begins")

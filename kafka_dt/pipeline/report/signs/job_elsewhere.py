@@ -31,6 +31,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, of_first, ok, some
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.machines import machines_of
 from kafka_dt.pipeline.report.signs.sign import (
     Sign,
     advise,
@@ -66,12 +67,7 @@ def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFr
     """Find such jobs; one finding for each owner and machine."""
     is_own = ok(EventType.TOKEN_CREATED) & (F.col("owner") == F.col("principal"))
     made = seen.deeds.where(is_own & (F.col("address") != UNKNOWN))
-    began = made.groupBy("owner").agg(F.min("first_seen").alias("began"))
-    machines = made.groupBy("owner", "address").agg(
-        F.min("first_seen").alias("came"), F.max("last_seen").alias("until"), F.sum("deeds").alias("times")
-    )
-    late = F.col("came") >= F.col("began") + F.lit(thresholds.own_known)
-    machines = machines.join(began, "owner").withColumn("late", late)
+    machines = machines_of(made, thresholds.own_known).withColumnRenamed("principal", "owner")
     first = machines.where(~F.col("late")).groupBy("owner", "began")
     usual = first.agg(
         F.count("*").alias("machines"),

@@ -1,6 +1,6 @@
 """What honest uses of a token at an unusual time have in common.
 
-    uses = with_habits(uses, seen)
+    uses = with_usual_clients(uses, seen)
     hours = outages(uses, "hour", ("who", "address"))
 
 A job that is late, and a person in the evening, use the newest token: the job has not begun to use one that the same
@@ -53,7 +53,7 @@ def outages(rows: DataFrame, hour: str, of: Sequence[str]) -> DataFrame:
     return hours.where(F.col("fewest") >= _OUTAGE_OWNERS).select(hour)
 
 
-def with_habits(uses: DataFrame, seen: Observed) -> DataFrame:
+def with_usual_clients(uses: DataFrame, seen: Observed) -> DataFrame:
     """Say when tokens were made, and whether uses are of the newest one, by a client that is usual.
 
     Args:

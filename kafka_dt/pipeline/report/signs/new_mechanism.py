@@ -179,16 +179,17 @@ def _without_moves(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
     They are on many machines, or on those on which they used another mechanism until then.
     """
     began = new.select("principal", F.col("mechanism").alias("new"), F.col("first_seen").alias("began"))
-    others = logins.join(began, "principal").where(F.col("mechanism") != F.col("new"))
+    known = logins.join(began, "principal")
     history, later = F.lit(thresholds.mechanism_history), F.col("first_seen") > F.col("began") + F.lit(_STAYS)
     before = F.col("first_seen").between(F.col("began") - history, F.col("began"))
     is_known = before & (F.col("address") != UNKNOWN)
-    replaced = others.groupBy("principal", "new", "began").agg(
+    others = known.where(F.col("mechanism") != F.col("new")).groupBy("principal", "new", "began")
+    replaced = others.agg(
         F.bool_or(before).alias("lately"),
         F.count_distinct(F.when(later, F.to_date("first_seen"))).alias("still"),
         F.collect_set(F.when(is_known, F.col("address"))).alias("homes"),
     )
-    earlier = logins.join(began, "principal").where(F.col("first_seen") < F.col("began"))
+    earlier = known.where(F.col("first_seen") < F.col("began"))
     had = earlier.select("principal", "new", "software", F.lit(True).alias("had")).distinct()
     # A host may have as many addresses of IPv6 as it likes.
     machine = F.when(F.col("address").contains(":"), subnet(F.col("address"))).otherwise(F.col("address"))

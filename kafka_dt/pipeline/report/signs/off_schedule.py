@@ -43,7 +43,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import DAY_H, at_share, distinct, first_and_last, hour_number, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
-from kafka_dt.pipeline.report.signs.late_runs import ONE_START, is_short, outages, with_habits
+from kafka_dt.pipeline.report.signs.late_runs import ONE_START, is_short, outages, with_usual_clients
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _at_odd_hours(by_token: DataFrame, seen: Observed, thresholds: ScheduleThres
     around = Window.partitionBy("who").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, seconds)
     rows = uses.withColumn("alone", F.min("address").over(around) == F.max("address").over(around))
     at_odd_hours = ~_in_hours("first_seen") & ~_in_hours("last_seen")
-    odd = seen.work("odd", with_habits(rows.where(F.col("alone") & is_short() & at_odd_hours), seen))
+    odd = seen.work("odd", with_usual_clients(rows.where(F.col("alone") & is_short() & at_odd_hours), seen))
     odd = odd.join(_long_runs(odd, uses, thresholds), "token_id", "left_anti")
     is_old = F.coalesce(F.col("made") + F.lit(thresholds.fresh) < F.col("first_seen"), F.lit(True))
     there = Window.partitionBy("who", "address", "token_id")

@@ -34,12 +34,14 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, ok, some, with_most
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.machines import machines_of
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafka_dt.pipeline.report.signs.sign import Observed
+    from kafka_dt.pipeline.report.signs.machines import machines_of
+from kafka_dt.pipeline.report.signs.sign import Observed
 
 _USE: Final = ("software", "client", "logins", "first_seen", "last_seen")
 
@@ -68,12 +70,7 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     """Find such tokens; one finding a token."""
     is_served = ok(EventType.TOKEN_CREATED, EventType.TOKEN_RENEWED) & (F.col("owner") != F.col("principal"))
     served = seen.deeds.where(is_served & (F.col("address") != UNKNOWN))
-    machines = served.groupBy("principal", "address").agg(
-        F.min("first_seen").alias("came"), F.sum("deeds").alias("times")
-    )
-    began = F.min("came").over(Window.partitionBy("principal"))
-    is_late = F.col("came") >= F.col("began") + F.lit(thresholds.serving_known)
-    machines = machines.withColumn("began", began).withColumn("late", is_late)
+    machines = machines_of(served, thresholds.serving_known)
     usual = machines.groupBy("principal").agg(
         F.count(F.when(~F.col("late"), 1)).alias("machines"),
         F.sum(F.when(~F.col("late"), F.col("times"))).alias("times_before"),
@@ -82,7 +79,7 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     )
     few = (F.col("times_before") >= thresholds.served) & (F.col("machines") <= thresholds.serving_machines)
     usual = usual.where(few & F.col("moves")).select("principal", "usual")
-    machines = seen.work("machines", machines.drop("times").join(usual, "principal"))
+    machines = seen.work("machines", machines.drop("times", "until").join(usual, "principal"))
     made = served.join(machines, ["principal", "address"]).groupBy(*machines.columns, "token_id")
     tokens = seen.work("served", made.agg(F.min("first_seen").alias("made")))
     uses = seen.usage.select("token_id", "address", "who", "zone", "zone_kind", *_USE)

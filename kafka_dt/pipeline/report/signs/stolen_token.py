@@ -122,12 +122,7 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     unlike_histories,
 )
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import (
-    is_in_day,
-    with_at_work,
-    with_first_week,
-    without_new_places_of_work,
-)
+from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work, with_first_week, without_new_places_of_work
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
