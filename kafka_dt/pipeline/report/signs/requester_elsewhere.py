@@ -40,8 +40,7 @@ from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafka_dt.pipeline.report.signs.machines import machines_of
-from kafka_dt.pipeline.report.signs.sign import Observed
+    from kafka_dt.pipeline.report.signs.sign import Observed
 
 _USE: Final = ("software", "client", "logins", "first_seen", "last_seen")
 
