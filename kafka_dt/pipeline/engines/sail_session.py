@@ -86,7 +86,7 @@ def sail_session() -> Iterator[SparkSession]:
         stack.enter_context(_server(path))
         stack.enter_context(_connect_mode())
         spark = _connected(path)
-        stack.callback(spark.stop)
+        stack.callback(_stop, spark)
         for setting, value in _SESSION.items():
             spark.conf.set(setting, value)
         yield spark
@@ -159,6 +159,12 @@ def _connect_mode() -> Iterator[None]:
     finally:
         if before is None:
             del os.environ[_CONNECT_MODE]
+
+
+def _stop(session: Any) -> None:
+    session.stop()
+    # pyspark closes the client once more when the session is collected, and thereby the threads of a later session.
+    session.client.close = lambda: None
 
 
 def _connected(path: Path) -> SparkSession:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -17,6 +19,7 @@ import pyarrow
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
 from kafka_dt.cli.pipeline.session import EngineChoice, on_engine
 from kafka_dt.pipeline.engines import Engine, SailEngine, is_in_reach
@@ -133,6 +136,18 @@ def fail_with_sail() -> None:
 def test_a_session_whose_sail_is_killed_says_how_it_ended() -> None:
     with pytest.raises(SailFailed, match="Sail's process was killed"):
         fail_with_sail()
+
+
+def test_a_session_that_has_ended_leaves_a_later_one_its_threads() -> None:
+    with sail_or_skip() as first:
+        ended = weakref.ref(first.session)
+    with sail_or_skip() as later:
+        assert later.session.range(3).count() == 3
+        threads = ExecutePlanResponseReattachableIterator._release_thread_pool_instance
+        del first
+        gc.collect()
+        assert ended() is None
+        assert ExecutePlanResponseReattachableIterator._release_thread_pool_instance is threads is not None
 
 
 @pytest.mark.parametrize("choice", EngineChoice)
