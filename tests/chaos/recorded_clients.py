@@ -39,7 +39,7 @@ RENEWALS = 0.3
 SHORTEST_RENEWAL_MS, LONGEST_RENEWAL_MS = 1_200_000, 1_700_000
 """Longer than any run."""
 SENT_AGAIN_MS = 1_000
-"""A renewal that was answered sooner has taken effect once."""
+"""A renewal that was answered sooner was sent once."""
 
 _T = TypeVar("_T")
 
@@ -70,22 +70,22 @@ class Clients:
         self._pause_s = pause_s
         self._live: dict[str, DelegationToken] = {}
         self._tried: deque[DelegationToken] = deque(maxlen=MOST_TRIED)
-        self._expiries: dict[str, tuple[int, int]] = {}
-        """When a token expires at the earliest and at the latest, after its last renewal; not if there was none."""
+        self._expiries: dict[str, int] = {}
+        """When a token expires after its last renewal; not if there was none."""
         self._uncertain: set[str] = set()
-        """Tokens with a renewal whose outcome is not known: it may take effect after a later one."""
+        """Tokens with a renewal that may take effect once more, after a later one.
+
+        Its outcome is not known, or its client has sent it again because the connection had ended: as at a broker, the
+        first one goes on waiting for its turn.
+        """
         self.believed_since_ms: dict[str, float] = {}
         """By name: since when a refusal tells something, for example because the wall clock is right again."""
 
     @property
-    def expiries(self) -> dict[str, tuple[int, int]]:
-        """Of live tokens that no client changes now: when they expire at the earliest and at the latest.
-
-        The first is the expiry timestamp acknowledged last, where that is certain, and nearly always the second, too. A
-        client sends a renewal again whose connection has ended; so one that took long may have taken effect twice.
-        """
+    def expiries(self) -> dict[str, int]:
+        """When live tokens that no client changes now expire, if that is certain, in milliseconds since 1970."""
         certain = self._live.keys() - self._uncertain
-        return {token_id: expiry for token_id, expiry in self._expiries.items() if token_id in certain}
+        return {token_id: expiry_ms for token_id, expiry_ms in self._expiries.items() if token_id in certain}
 
     async def change(self, at: Changeable, **arguments: Any) -> None:
         """Create, renew and delete tokens, for ever; further arguments are for each create."""
@@ -133,11 +133,10 @@ class Clients:
         self._expiries.pop(token.token_id, None)
         expiry_ms, outcome = await _outcome(client.renew(token.hmac, period_ms))
         self._add(Kind.RENEW, at, token.token_id, began_ms, outcome)
-        if outcome is Outcome.UNKNOWN:
+        if outcome is Outcome.UNKNOWN or now_ms() - began_ms >= SENT_AGAIN_MS:
             self._uncertain.add(token.token_id)
         if expiry_ms is not None:
-            took_ms = int(now_ms() - began_ms)
-            self._expiries[token.token_id] = expiry_ms, expiry_ms + (took_ms if took_ms >= SENT_AGAIN_MS else 0)
+            self._expiries[token.token_id] = expiry_ms
         self._live[token.token_id] = token
 
     async def _expire(self, at: Changeable, client: TokenClient) -> None:
