@@ -14,6 +14,7 @@ from benchmarks.detection.company.company import CompanyPlan, write_company
 from benchmarks.detection.judging import Judgement
 from benchmarks.detection.running import judged
 from benchmarks.detection.swaps import swap_users
+from benchmarks.detection.watching import watched
 
 MONTH: Final = CompanyPlan(seed=0)
 _out = click.option("--out", type=click.Path(path_type=Path), required=True, help="A new directory.")
@@ -55,14 +56,24 @@ def swap(*, seed: int, out: Path, source: Path, pairs: int) -> None:
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
 def judge_folder(folder: Path) -> None:
     """Run the report on FOLDER/events, and compare what it finds with FOLDER/truth.jsonl."""
-    judgement = judged(folder)
+    _print(judged(folder))
+    click.echo(f"stored in {folder / 'judgement.json'}")
+
+
+@main.command(name="watch")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+def watch_folder(folder: Path) -> None:
+    """Run the rules of the watch over FOLDER/table, hour by hour, and compare what they find with the truth."""
+    _print(watched(folder))
+
+
+def _print(judgement: Judgement) -> None:
     console = Console()
     console.print(_kinds(judgement))
     console.print(_rules(judgement))
     for name in ("precision", "recall", "high_precision"):
         share = getattr(judgement, name)
         console.print(f"{name:16}{'nothing found' if share is None else f'{share:.2f}'}")
-    console.print(f"stored in {folder / 'judgement.json'}")
 
 
 def _kinds(judgement: Judgement) -> Table:

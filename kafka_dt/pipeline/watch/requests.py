@@ -29,7 +29,7 @@ from kafka_dt.pipeline.watch.habits import MIGRATION
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from kafka_dt.pipeline.watch.habits import Habits
+    from kafka_dt.pipeline.watch.habits import Habits, Owner
     from kafka_dt.pipeline.watch.seen import Seen
     from kafka_dt.pipeline.watch.state import State
 
@@ -144,7 +144,7 @@ def new_mechanism(row: Seen, habits: Habits, _state: State) -> Finding | None:
         each.mechanisms.get(row.mechanism, recent) > recent and len(each.mechanisms) > 1
         for each in habits.principals.values()
     )
-    if migrated >= thresholds.migrated:
+    if migrated >= thresholds.migrated or _is_at_home(row, habits.owners.get(row.principal)):
         return None
     return finding_of(
         NEW_MECHANISM,
@@ -157,6 +157,11 @@ def new_mechanism(row: Seen, habits: Habits, _state: State) -> Finding | None:
             "clients": row.software,
         },
     )
+
+
+def _is_at_home(row: Seen, owner: Owner | None) -> bool:
+    """Whether a principal is in a large network where it was, with a library that it had."""
+    return owner is not None and row.wide in owner.networks and row.software in owner.programs
 
 
 def tried_after_revocation(row: Seen, habits: Habits, state: State) -> Finding | None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from benchmarks.detection.company.company import CompanyPlan, write_company
 from benchmarks.detection.running import judged
+from benchmarks.detection.watching import watched
 from kafka_dt.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -26,7 +27,7 @@ def run_here(command: Sequence[str], _log: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("spark")
-def test_every_finding_of_a_report_is_right_or_wrong(tmp_path: Path) -> None:
+def test_every_finding_of_a_report_is_right_or_wrong_and_the_watch_is_judged_too(tmp_path: Path) -> None:
     month = tmp_path / "month"
     write_company(month, PLAN)
     judgement = judged(month, run_here)
@@ -36,3 +37,4 @@ def test_every_finding_of_a_report_is_right_or_wrong(tmp_path: Path) -> None:
     assert len(judgement.incidents) >= 12
     stored = json.loads((month / "judgement.json").read_text())
     assert stored["precision"] == judgement.precision
+    assert watched(month).found, "no incident of a whole company was seen by the watch"

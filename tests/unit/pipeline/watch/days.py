@@ -149,9 +149,9 @@ def described(by: str, count: int = 40) -> Seen:
     return row(EventType.TOKENS_DESCRIBED, principal=by, described=count)
 
 
-def by_mechanism(name: str, mechanism: str) -> Seen:
+def by_mechanism(name: str, mechanism: str, **fields: Any) -> Seen:
     """Log in without a token."""
-    return row(EventType.LOGIN, principal=name, mechanism=mechanism)
+    return row(EventType.LOGIN, principal=name, mechanism=mechanism, **fields)
 
 
 def changed(acl: str | None = None, **fields: Any) -> Seen:

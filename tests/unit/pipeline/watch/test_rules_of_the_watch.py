@@ -103,7 +103,14 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
     ),
     "a first description": ([described("User:anna")], ("new_describer", "User:anna", "medium")),
     "allowed to create after other work": ([granted(), for_another()], ("new_requester", "t-new", "high")),
-    "a password instead of a keytab": ([by_mechanism("User:etl", "PLAIN")], ("new_mechanism", "User:etl", "medium")),
+    "a password instead of a keytab, elsewhere": (
+        [by_mechanism("User:etl", "PLAIN", wide=OFFICE)],
+        ("new_mechanism", "User:etl", "medium"),
+    ),
+    "a password instead of a keytab, with another library": (
+        [by_mechanism("User:etl", "PLAIN", software="kcat")],
+        ("new_mechanism", "User:etl", "medium"),
+    ),
     "tokens of six owners ended": (ends(OTHERS), ("ended_for_many", "User:ops", "medium")),
     "five unknown ids in an hour": (guesses(5), ("unknown_id_burst", "198.51.100.9", "medium")),
     "eight unknown ids in a day": (guesses(8, every=80), ("unknown_id_burst", "198.51.100.9", "medium")),
@@ -185,6 +192,10 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
     "an ACL for another principal": ([granted(to="User:load"), for_another()], company()),
     "an ACL of last week": ([granted(minutes=-8 * 24 * 60), for_another()], company()),
     "the usual mechanism": ([by_mechanism("User:etl", "GSSAPI")], company()),
+    "a password instead of a keytab, in the job's network with its library": (
+        [by_mechanism("User:etl", "PLAIN")],
+        company(),
+    ),
     "a principal without a mechanism": ([by_mechanism("User:new", "PLAIN")], company()),
     "a login by token has the token's mechanism": ([login("User:etl", "t-etl", mechanism="SCRAM-SHA-256")], company()),
     "tokens of four owners ended": (ends(OTHERS[:4]), company()),

@@ -154,7 +154,7 @@ def test_guesses_from_very_many_addresses_displace_no_other_finding(monkeypatch:
     monkeypatch.setattr(of_state, "MOST_FINDINGS", 10)
     state = State()
     judge([guess for n in range(30) for guess in guesses(5, address=f"2001:db8::{n:x}")], company(), state)
-    judge([thief(minutes=30), by_mechanism("User:etl", "PLAIN")], company(), state)
+    judge([thief(minutes=30), by_mechanism("User:etl", "PLAIN", software="kcat")], company(), state)
     state.forget(NOON)
     kinds = Counter(each.kind for each in state.findings.values())
     assert kinds == {"unknown_id_burst": 10, "stolen_token": 1, "new_mechanism": 1}
