@@ -3,6 +3,7 @@
     habits = Habits.learned(usage, days, store.work)
     uses = without_habits(uses, habits)         # of hubs, of shared tools, of owners with an own login
     uses = without_programs_of_many(uses, habits)
+    uses = without_tools_of_people(uses, habits)
     uses = without_workshops(uses, habits)
     uses = without_own_logins(uses, habits)
     uses = without_lines_down(uses, seen)
@@ -16,6 +17,10 @@ habit from the first one on.
 machines; each of them uses it there with `_AGAIN` tokens, on as many days, at least. People who make their tokens
 themselves have such a program, too, in a private zone where few of them (`_DESKS`) log in without a token: a cluster,
 and no office.
+
+*A tool of people.* `_COMMON` people who make their tokens themselves use a tool (a library and a kind of client id)
+with these, in private networks, on as many machines and days. So each of them may use it, however seldom, in a private
+zone in which the person's tokens were used a day before.
 
 *A shared tool.* The tokens of `_BEFORE` principals were used by a client at one address, the first of them some days
 (`_TOOL_FOR`) ago, and the owner works by day: a web page for topics logs in with the tokens of the people who look at
@@ -70,6 +75,8 @@ _ALWAYS: Final = 6
 """More owners, days and machines than a thief has."""
 _AGAIN: Final = 2
 """A thief uses what it has got from an owner once, or on one day."""
+_COMMON: Final = 12
+"""More people, machines and days than a thief has who uses a tool of their own."""
 _DESKS: Final = 0.5
 """Nearly all who use their tokens in an office log in there as well, and hardly any in a cluster."""
 _PEOPLE: Final = "people"
@@ -102,6 +109,10 @@ class Habits:
     """Since when tokens of a hub are used in a zone with a library (`hub_since`), or that they always are."""
     programs: DataFrame
     """The programs (`software`, `client`) of many in a zone, by what makes their tokens (`hub`)."""
+    people_tools: DataFrame
+    """The tools (`software`, `client`) of many people."""
+    zones: DataFrame
+    """Since when the tokens of an owner (`who`) are used in a zone (`zone_since`)."""
     tools: DataFrame
     """Since when the tokens of several were used with a client at an address (`tool_shared_since`), and of the first
     one for some days (`tool_since`)."""
@@ -131,6 +142,8 @@ class Habits:
         return cls(
             hubs=work("hubs", _hubs(by_token)),
             programs=work("programs_of_many", _programs(usage, days.select("who"))),
+            people_tools=work("people_tools", _people_tools(by_token, days.select("who"))),
+            zones=work("zones_of_owners", by_token.groupBy("who", "zone").agg(F.min("first_seen").alias("zone_since"))),
             tools=work("tools", _tools(by_token)),
             libraries=libraries,
             lines=work("lines", _lines(by_token, libraries)),
@@ -179,6 +192,21 @@ def without_programs_of_many(uses: DataFrame, habits: Habits) -> DataFrame:
     """
     of_hub = _with_hub(uses, habits.people)
     return of_hub.join(habits.programs, _PROGRAM, "left_anti").select(uses.columns)
+
+
+def without_tools_of_people(uses: DataFrame, habits: Habits) -> DataFrame:
+    """Leave out uses of tokens that people make themselves, with a tool of many people in a private zone of theirs.
+
+    Args:
+        uses: has `who`, `requester`, `zone`, `wide`, `zone_kind`, `software`, `client` and `first_seen`.
+        habits: those of the company.
+    """
+    tools = habits.people_tools.withColumn("is_common", F.lit(True))
+    of_people = _with_hub(uses, habits.people).join(F.broadcast(tools), ["software", "client"], "left")
+    is_at_home = (F.col("zone") != UNKNOWN) & (F.col("zone_since") + F.lit(_USUAL_FOR) <= F.col("first_seen"))
+    is_common = (F.col("hub") == _PEOPLE) & F.col("is_common") & is_inside() & is_at_home
+    rows = of_people.join(habits.zones, ["who", "zone"], "left")
+    return rows.where(~F.coalesce(is_common, F.lit(False))).select(uses.columns)
 
 
 def without_workshops(uses: DataFrame, habits: Habits) -> DataFrame:
@@ -274,6 +302,13 @@ def _programs(usage: DataFrame, people: DataFrame) -> DataFrame:
         )
     )
     return counts.where(F.least("owners", "machines") >= _ALWAYS).select(*_PROGRAM)
+
+
+def _people_tools(by_token: DataFrame, people: DataFrame) -> DataFrame:
+    """Give the tools with which many people use their tokens in private networks."""
+    uses = _with_hub(by_token, people).where((F.col("hub") == _PEOPLE) & is_inside() & (F.col("software") != UNKNOWN))
+    many = F.least(*(F.count_distinct(each) for each in ("who", "address", F.to_date("first_seen"))))
+    return uses.groupBy("software", "client").agg(many.alias("many")).where(F.col("many") >= _COMMON).drop("many")
 
 
 def _hubs(by_token: DataFrame) -> DataFrame:

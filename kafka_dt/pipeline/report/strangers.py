@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import as_text, is_given, is_public
+from kafka_dt.pipeline.report.habits import foreign_zones
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.workdays import is_in_day
 
@@ -59,8 +60,11 @@ def strange_clients(
     late = F.col("since") >= F.col(since) + F.lit(known_for)
     alone = late & (F.col("others_moved") < move_together - 1)
     is_early = F.col("since") < F.col(since) + F.lit(people_known_for)
-    is_person_at_work = F.coalesce(is_early & is_in_day(F.col("since")) & ~is_public(F.col("zone")), F.lit(False))
-    came = _came(seen.arrivals.join(seen.workdays, "who", "left"), alone & ~is_person_at_work)
+    is_inside = F.col("foreign").isNull() & ~is_public(F.col("zone"))
+    is_person_at_work = F.coalesce(is_early & is_in_day(F.col("since")) & is_inside, F.lit(False))
+    foreign = foreign_zones(seen.usage).withColumn("foreign", F.lit(True))
+    arrivals = seen.arrivals.join(seen.workdays, "who", "left").join(F.broadcast(foreign), "zone", "left")
+    came = _came(arrivals, alone & ~is_person_at_work)
     lonely = _lonely(seen.network_arrivals, alone)
     rows = seen.clients.join(lonely, ["who", "wide"], "left").join(came, ["who", "zone"], "left")
     rows = with_owners_since(

@@ -12,8 +12,9 @@ of IPv6, or the largest of these around it:
 - the /12 or /44, if a network above is in it: this and the other parts of it, as far as most of the principals of such
   a part are in several of them. A cluster may be larger than a /16, and another one may be beside it.
 
-`wide` gives the /16 or /48 of an address, whatever the zones are: an address whose wide network no other principal uses
-is no place of the company.
+`wide` gives the /16 or /48 of an address: an address whose wide network no other principal uses is no place of the
+company. A file may name a public network as one of the company, such as an office with public addresses: then `wide`
+gives its zone, and rules about the Internet do not hold there.
 
 Limits: two clusters that share a /16 are one zone, unless a file says otherwise.
 
@@ -29,6 +30,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import (
     address_key,
+    is_public,
     middle_network,
     subnet,
     wide_network,
@@ -113,13 +115,11 @@ def _in_zones(addresses: DataFrame, larger: DataFrame, networks: Sequence[Networ
         zones = larger.select(F.col("network").alias(network), F.col("zone").alias(f"zone_of_{network}"))
         addresses = addresses.join(F.broadcast(zones), network, "left")
     learned = F.coalesce(*(f"zone_of_{network}" for network in reversed(_NETWORKS)), "subnet")
-    return addresses.select(
-        "address",
-        "subnet",
-        "wide",
-        F.coalesce(_named(networks, lambda each: each.name), learned).alias("zone"),
-        F.coalesce(_named(networks, lambda each: each.kind.value), F.lit(ZoneKind.LEARNED.value)).alias("zone_kind"),
-    )
+    kind = F.coalesce(_named(networks, lambda each: each.kind.value), F.lit(ZoneKind.LEARNED.value))
+    zone = F.coalesce(_named(networks, lambda each: each.name), learned)
+    is_ours = kind.isin(ZoneKind.CLUSTER.value, ZoneKind.OFFICE.value, ZoneKind.VPN.value)
+    wide = F.when(is_ours & is_public(F.col("wide")), zone).otherwise(F.col("wide"))
+    return addresses.select("address", "subnet", wide.alias("wide"), zone.alias("zone"), kind.alias("zone_kind"))
 
 
 def _named(networks: Sequence[Network], said: Callable[[Network], str]) -> Column:

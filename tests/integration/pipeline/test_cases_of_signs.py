@@ -40,8 +40,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 """Py4J leaves its sockets to the garbage collector."""
 FOLDER: Final = Path(__file__).parent / "signs"
 FILES: Final = [FOLDER / f"{sign.kind}.jsonl" for sign in SIGNS]
-NETWORKS: Final = "192.0.2.0/25, rented, foreign\n192.0.2.128/25, hired, foreign\n"
-"""What the company says of its networks: no more than that two are not its own."""
+NETWORKS: Final = "192.0.2.0/25, rented, foreign\n192.0.2.128/25, hired, foreign\n203.0.113.0/24, campus, office\n"
+"""What the company says of its networks: that two are not its own, and that a public one is."""
 BEGIN: Final = datetime(2020, 1, 1, tzinfo=UTC)
 MONTH: Final = timedelta(days=30)
 

@@ -73,17 +73,17 @@ def places(spark: SparkSession, found: dict[str, list[str]]) -> DataFrame:
     return spark.createDataFrame(rows, "who string, address string")
 
 
-def zones_of(spark: SparkSession, networks: tuple[Network, ...] = ()) -> dict[str, tuple[str, str]]:
+def zones_of(spark: SparkSession, networks: tuple[Network, ...] = ()) -> dict[str, tuple[str, str, str]]:
     cluster = {who: [*addresses, *FEW_NODES[who]] for who, addresses in LARGE.items()}
     company = places(spark, {**PODS, **FLOORS, **cluster, **BESIDE, **IN_PARTS, **TWO})
     strange = spark.createDataFrame([("10.7.200.1",), ("203.0.113.7",), ("unknown",)], "address string")
     zones = Zones.learned(company, strange, networks, lambda _name, frame: frame.localCheckpoint())
     frame = zones.of(company.select("address").unionByName(strange))
-    return {row["address"]: (row["zone"], row["zone_kind"]) for row in frame.collect()}
+    return {row["address"]: (row["zone"], row["zone_kind"], row["wide"]) for row in frame.collect()}
 
 
 def test_networks_are_learned_from_who_moves_in_them(spark: SparkSession) -> None:
-    zone = {address: name for address, (name, _kind) in zones_of(spark).items()}
+    zone = {address: name for address, (name, _kind, _wide) in zones_of(spark).items()}
     assert {zone[address] for owner in PODS.values() for address in owner if ":" not in address} == {"10.7.0.0/16"}
     assert zone["10.7.200.1"] == "10.7.0.0/16", "a part that no login came from yet"
     assert zone["2001:db8:7:2::5"] == "2001:db8:7::/48"
@@ -105,15 +105,18 @@ def test_a_file_names_zones_and_the_smallest_network_counts(spark: SparkSession,
     path = tmp_path / "networks.csv"
     path.write_text(
         "10.7.0.0/16, north, cluster\n10.7.2.0/25, egress, nat\n2001:db8:7::/48, north, cluster\n"
-        "203.0.113.0/24, elsewhere, foreign\n",
+        "203.0.113.0/24, elsewhere, foreign\n198.51.100.0/24, campus, office\n",
         encoding="utf-8",
     )
     zones = zones_of(spark, load_networks(path))
-    assert zones["10.7.1.5"] == zones["2001:db8:7:1::5"] == ("north", "cluster")
-    assert zones["10.7.2.9"] == ("egress", "nat")
-    assert zones["203.0.113.7"] == ("elsewhere", "foreign")
-    assert zones["10.8.1.5"] == ("10.8.1.0/24", "learned")
-    assert zones["unknown"] == ("unknown", "learned")
+    assert zones["10.7.1.5"] == ("north", "cluster", "10.7.0.0/16")
+    assert zones["2001:db8:7:1::5"] == ("north", "cluster", "north"), "a public network of the company"
+    assert zones["198.51.100.1"] == ("campus", "office", "campus")
+    assert zones["198.51.101.1"] == ("198.51.101.0/24", "learned", "198.51.0.0/16")
+    assert zones["10.7.2.9"] == ("egress", "nat", "10.7.0.0/16")
+    assert zones["203.0.113.7"] == ("elsewhere", "foreign", "203.0.0.0/16")
+    assert zones["10.8.1.5"] == ("10.8.1.0/24", "learned", "10.8.0.0/16")
+    assert zones["unknown"] == ("unknown", "learned", "unknown")
 
 
 def test_peers_tell_who_was_there_before_who_came_along_and_who_moved(spark: SparkSession) -> None:

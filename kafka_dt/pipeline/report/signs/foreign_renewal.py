@@ -20,8 +20,12 @@ cases:
 - *kept alive by its owner*: the owner renews a token `kept_renewals` times, over a day or longer, and of its tokens
   before, `kept_by_owner` or more in `kept_history`, hardly any (`kept_share`) was ever renewed. Who has the password of
   a job makes a token of their own with it. The severity is medium.
-- *kept without use*: the same of a token that its job has used for the last time, if another principal than the owner
-  renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
+- *kept alive by a person*: an owner that works by day, and has made tokens for `kept_history`, makes one where it never
+  works, and renews it `kept_by_person` times, on two days, not always where it works. Of `makers` people or more who
+  make their tokens the share `keepers_share`, at most, keeps one so long. Who has the password of a person keeps a
+  token of their own. The severity is medium.
+- *kept without use*: the same as *kept alive*, of a token that its job has used for the last time, if another principal
+  than the owner renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
 A renewer that is new together with the token, or that takes its turn from the beginning, is usual. So is one that
 renewed other tokens of the owner before, such as a second resource manager that takes over. A principal that several
@@ -66,6 +70,7 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.kept_by_people import with_kept_by_person
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, answers_of_others
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -109,6 +114,12 @@ class RenewalThresholds:
     """Those of a working week."""
     kept_by_owner: int = threshold(8, "... or of an owner that renews one itself")
     """A job that is new may be a stream, which renews."""
+    kept_by_person: int = threshold(2, "Renewals that keep the token of an owner that works by day")
+    """People make another one."""
+    makers: int = threshold(20, "... people who make their tokens, at least")
+    """A team has its own habits."""
+    keepers_share: float = threshold(0.1, "... and the share of them that keeps a token so, at most")
+    """Where people keep their tokens, one of six does so."""
     kept_history: timedelta = threshold(timedelta(days=3), "... and for how long")
     """A weekend is two days long."""
     kept_share: float = threshold(0.1, "... and the share of them that was renewed, at most")
@@ -123,6 +134,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
     known = _with_others_kept(_with_duties(renewers, seen), thresholds)
     known = _with_services(_with_operators(known, seen, thresholds), seen, thresholds)
+    known = with_kept_by_person(known, seen, thresholds)
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -135,6 +147,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
         .when(_kept_by_owner(thresholds), F.lit("kept alive by its owner"))
+        .when(F.col("kept_by_person"), F.lit("kept alive by a person"))
         .when(_kept_without_use(thresholds), F.lit("kept without use"))
     )
     rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")

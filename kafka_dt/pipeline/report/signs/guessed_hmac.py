@@ -7,7 +7,7 @@ does not matter from how many addresses they come.
 
 A job with a mangled secret is quiet, because its owner logs in from its network, at the latest after the repair. So is
 a token that is older than a change of the secret keys: its HMAC may be another one since then. And so are owners that
-were not known for `hmac_history`.
+were not known for `hmac_history`, unless it is over the Internet, where no principal at all logs in.
 
 The severity is medium, because nothing that was tried opens the token. Tries with HMACs of several tokens are *Guessing
 token ids*, too.

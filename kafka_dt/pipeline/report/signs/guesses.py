@@ -19,6 +19,7 @@ from kafka_dt.pipeline.report.expressions import (
     distinct,
     distinct_over,
     first_and_last,
+    is_public,
     with_most,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN
@@ -39,7 +40,8 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
 
     They come from zones where the owner never logs in, or did not before and does not for `history`: who has guessed
     right logs in there, too. Or they come from a machine and with a library that it never has, in a zone that it
-    shares. What an owner has that never logged in at all is guessed where no principal logs in.
+    shares. What an owner has that never logged in at all is guessed where no principal logs in, and
+    what a new one has where none does over the Internet.
 
     Args:
         tries: as above.
@@ -119,9 +121,11 @@ def _with_places(tries: DataFrame, seen: Observed, history: timedelta) -> DataFr
 def _is_strange(history: timedelta) -> Column:
     known = F.col("known_since") + F.lit(history) < F.col("first_seen")
     another = (F.col("software") != UNKNOWN) & F.col("own_library").isNull() & F.col("own_machine").isNull()
+    # A new program with a mangled secret is in a new network of the company.
+    is_new = (F.col("known_since") <= F.col("first_seen")) & ~known & is_public(F.col("wide"))
     # A program with an old password has tried it since the table begins, and programs that move are several.
     unused = (
-        F.col("known_since").isNull()
+        (F.col("known_since").isNull() | is_new)
         & F.col("used").isNull()
         & (F.col("settled") < F.col("begun"))
         & (F.col("tried_there") <= _TRIED_THERE)

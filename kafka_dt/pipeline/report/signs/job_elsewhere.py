@@ -6,7 +6,8 @@ with the keytab or the password of the job makes tokens on another host, and rea
 - A principal makes its own tokens on `own_machines` machines at most in the first `own_known` in which it makes any,
   and `own_tokens` or more on these machines in the whole table.
 - It makes `new_tokens` tokens of its own, or more, on a further machine, on as many days, and they are used there.
-- It goes on with the first machines meanwhile: the job has not moved.
+- It goes on with the first machines meanwhile: it makes tokens there, or none for no longer than it did before. So the
+  job has not moved, nor is its host or its line down.
 - A share of `own_used_there`, at most, of the tokens that it makes on these is used where they are made.
 
 The severity is medium: an engineer may run the job by hand on another host, for some days.
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
@@ -75,7 +77,7 @@ def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFr
         F.max("until").alias("usual_until"),
         F.slice(distinct("address"), 1, SHOWN).alias("usual"),
     ).where((F.col("times") >= thresholds.own_tokens) & (F.col("machines") <= thresholds.own_machines))
-    new = machines.where("late").select("owner", "address", "came").join(usual, "owner")
+    new = machines.where("late").select("owner", "address", "came", F.col("until").alias("stayed")).join(usual, "owner")
     new = seen.work("new", new.where(F.col("usual_until") > F.col("came")))
     tokens = made.join(new.select("owner").distinct(), "owner", "left_semi").select(
         "owner", "address", "token_id", F.col("first_seen").alias("made")
@@ -92,8 +94,27 @@ def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFr
         .agg(F.avg(is_there.cast("int")).alias("share"))
         .where(F.col("share") <= thresholds.own_used_there)
     )
-    there = rows.where(is_there).join(new, ["owner", "address"]).join(habits, "owner")
+    goes_on = _goes_on(new, tokens.join(new, ["owner", "address"], "left_anti"))
+    there = rows.where(is_there).join(goes_on, ["owner", "address"]).join(habits, "owner")
     return _findings(there, thresholds)
+
+
+def _goes_on(new: DataFrame, usual: DataFrame) -> DataFrame:
+    """Keep the new machines during whose use the job goes on with its usual ones (`usual`: the tokens of these)."""
+    made = F.unix_seconds("made")
+    pause = made - F.lag(made).over(Window.partitionBy("owner").orderBy("made"))
+    is_later = F.col("made") > F.col("came")
+    around = (
+        new.join(usual.select("owner", "made", pause.alias("pause")), "owner")
+        .groupBy("owner", "address")
+        .agg(
+            F.bool_or(F.col("made").between(F.col("came"), F.col("stayed"))).alias("meanwhile"),
+            F.max(F.when(~is_later, F.col("pause"))).alias("longest"),
+            F.min_by("pause", F.when(is_later, F.col("made"))).alias("paused"),
+        )
+    )
+    goes_on = around.where(F.col("meanwhile") | (F.col("paused") <= F.col("longest")))
+    return new.join(goes_on, ["owner", "address"], "left_semi")
 
 
 def _findings(there: DataFrame, thresholds: JobElsewhereThresholds) -> DataFrame:

@@ -26,9 +26,10 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
     ordering,
 )
+from kafka_dt.pipeline.report.habits import foreign_zones
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.strangers import CLIENT
-from kafka_dt.pipeline.report.workdays import out_of_office
+from kafka_dt.pipeline.report.workdays import out_of_office, with_in_office
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,7 +198,7 @@ def _awake(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     """Give the clients of principals that come late, for a short time, with what libraries call themselves.
 
-    Others were in the network before, or no other one ever is.
+    Others were in the network before, or no other one ever is. Visitors are left out.
     """
     there = Window.partitionBy("wide")
     arrivals = seen.network_arrivals.withColumns(
@@ -221,10 +222,24 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
             & (F.col("gone_at") + F.lit(thresholds.login_gone) < F.col("end"))
         )
     )
+    came = came.join(_visitors(came, seen), "who", "left_anti")
     counts = F.format_string(
         "no login before %s, and none after %s", as_text(F.col("since")), as_text(F.col("gone_at"))
     )
     return _clients(seen, came.select("who", "wide", "since", counts.alias("counts")), "wide", ONCE)
+
+
+def _visitors(came: DataFrame, seen: Observed) -> DataFrame:
+    """Give the principals (`who`) that log in in the hours of the company alone, in private networks of it alone."""
+    candidates = came.select("who").distinct()
+    foreign = foreign_zones(seen.usage).withColumn("foreign", F.lit(True))
+    places = seen.clients.join(candidates, "who", "left_semi").join(F.broadcast(foreign), "zone", "left")
+    is_inside = F.col("foreign").isNull() & ~is_public(F.col("wide")) & (F.col("wide") != UNKNOWN)
+    inside = places.groupBy("who").agg(F.bool_and(is_inside).alias("inside")).where("inside")
+    logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who").join(inside, "who")
+    instants = logins.select("who", F.explode(F.array("first_seen", "last_seen")).alias("at"))
+    by_day = with_in_office(instants, "at", seen.workdays).groupBy("who").agg(F.bool_and("in_office").alias("by_day"))
+    return by_day.where("by_day").select("who")
 
 
 def _goes_on(thresholds: StrangeLoginThresholds) -> Column:

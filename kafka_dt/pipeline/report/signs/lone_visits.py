@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, ok
 from kafka_dt.pipeline.report.lives import days_of
-from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFr
     Returns:
         Those rows of `usage`, with since when the owner is known (`known_since`).
     """
-    is_ours = ~F.col("zone_kind").isin(ZoneKind.LEARNED.value, ZoneKind.FOREIGN.value)
     networks = (
         seen.usage.where(is_public(F.col("wide")))
         .groupBy("wide")
@@ -52,7 +50,7 @@ def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFr
             F.min("who").alias("who"),
             F.min("first_seen").alias("came"),
             F.max("last_seen").alias("left"),
-            F.bool_or(F.col("token_id").isNull() | is_ours).alias("explained"),
+            F.bool_or(F.col("token_id").isNull()).alias("explained"),
         )
     )
     is_brief = F.col("left") <= F.col("came") + F.lit(_BRIEF)

@@ -1,15 +1,33 @@
-"""The machines on which principals make or renew tokens, and those that are new."""
+"""The machines of principals, and those that are new to them.
+
+machines = machines_of(deeds, timedelta(days=5))        # `late`: new ones
+strange = on_strange_machines(uses, seen)
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import UNKNOWN, subnet
+from kafka_dt.pipeline.report.habits import AROUND
+from kafka_dt.pipeline.report.lives import days_of
+from kafka_dt.pipeline.report.networks import ZoneKind
+from kafka_dt.pipeline.report.peers import MACHINES
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_USE: Final = ["principal", "since", "address", "software"]
+_KNOWN_D: Final = 3
+"""For how many days a machine is a principal's. A thief with a token gets the password within a day or two."""
+_DAYS: Final = 2
+"""On how many days it was there, at least."""
 
 
 def machines_of(deeds: DataFrame, known: timedelta) -> DataFrame:
@@ -28,3 +46,46 @@ def machines_of(deeds: DataFrame, known: timedelta) -> DataFrame:
     )
     began = machines.groupBy("principal").agg(F.min("came").alias("began"))
     return machines.join(began, "principal").withColumn("late", F.col("came") >= F.col("began") + F.lit(known))
+
+
+def on_strange_machines(uses: DataFrame, seen: Observed) -> DataFrame:
+    """Keep uses on machines that a principal did not have, or with another library than it had there.
+
+    It had a machine if it logged in there, with a token or without, three days before or earlier, and on two days of
+    the half month before. Where it had five machines or more on a day, as pods are, the zone counts instead. An address
+    that a file of networks calls a NAT is no machine, and a foreign network has none of its own.
+
+    Args:
+        uses: has `principal`, `address`, `software` and the instant before which the machine has to be known (`since`).
+        seen: what the report has computed.
+    """
+    since, known_since = F.to_date("since"), F.date_sub(F.to_date("since"), _KNOWN_D)
+    is_machine = (F.col("address") != UNKNOWN) & ~F.col("zone_kind").isin(ZoneKind.NAT.value, ZoneKind.FOREIGN.value)
+    places = seen.zones.of(uses.select(_USE).distinct()).where(is_machine).select(*_USE, "zone")
+    had = seen.usage.where(is_machine).select(
+        *(F.col("who").alias("principal"), "zone", "software"),
+        F.col("address").alias("machine"),
+        F.explode(days_of()).alias("day"),
+    )
+    # A host may have as many addresses of IPv6 as it likes.
+    host = F.when(F.col("machine").contains(":"), subnet(F.col("machine"))).otherwise(F.col("machine"))
+    days = (
+        places.join(had, ["principal", "zone", "software"])
+        .where(F.col("day").between(F.date_sub(since, AROUND.days), F.date_sub(since, 1)))
+        .groupBy(*_USE, "day")
+        .agg(
+            F.max((F.col("machine") == F.col("address")).cast("int")).alias("same"),
+            F.count_distinct(host).alias("hosts"),
+        )
+        .withColumn("known_since", known_since)
+    )
+    there = F.when(F.col("same") == 1, F.col("day"))
+    own = days.groupBy(*_USE, "known_since").agg(
+        F.min(there).alias("came"),
+        F.count(there).alias("days"),
+        F.min("day").alias("zone_came"),
+        F.max("hosts").alias("hosts"),
+    )
+    same = (F.col("came") <= F.col("known_since")) & (F.col("days") >= _DAYS)
+    pods = (F.col("zone_came") <= F.col("known_since")) & (F.col("hosts") >= MACHINES)
+    return uses.join(own.where(F.coalesce(same, F.lit(False)) | pods).select(_USE), _USE, "left_anti")

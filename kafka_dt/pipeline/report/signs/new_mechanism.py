@@ -27,11 +27,16 @@ mechanism just before: it has got another credential.
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
+A principal on its own machines is quiet (`machines.on_strange_machines`): in the first `mechanism_history` it uses the
+mechanism only where it logged in before on two days, three days before or earlier, with a token or without, and with
+the library that it had there. So a service takes its password to get a further token. Where a principal had five
+machines or more on a day, as pods are, their zone counts instead.
+
 The severity is medium.
 
 Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it or on that host; one with a
-person's library by day; one that takes the place of a job, on many machines or on those of the job; and a new mechanism
-in the first days of a principal.
+person's library by day; one that takes the place of a job, on many machines or on those of the job; one that is on a
+machine or among the pods of its victim, with its library; and a new mechanism in the first days of a principal.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -60,6 +65,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.peers import MACHINES
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.machines import on_strange_machines
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day
 
@@ -131,6 +137,7 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
     rare = _without_habit(seen.work("alone", alone), used, thresholds)
     rare = _without_hosts(rare, logins, thresholds)
     rare = _without_moves(rare, logins, thresholds)
+    rare = seen.work("strange_mechanisms", _on_strange_machines(rare, logins, seen, thresholds.mechanism_history))
     return _findings(_without_people_at_work(rare, logins, seen))
 
 
@@ -212,6 +219,15 @@ def _without_moves(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
         .where(F.col("until") >= F.col("began") + F.lit(thresholds.mechanism_history))
     )
     return new.join(moved.select("principal", F.col("new").alias("mechanism")), ["principal", "mechanism"], "left_anti")
+
+
+def _on_strange_machines(new: DataFrame, logins: DataFrame, seen: Observed, history: timedelta) -> DataFrame:
+    """Leave out principals that begin with the mechanism on machines that they had, with the libraries of these."""
+    began = new.select("principal", "mechanism", F.col("first_seen").alias("since"))
+    uses = began.join(logins, ["principal", "mechanism"])
+    uses = uses.where(F.col("first_seen") < F.col("since") + F.lit(history))
+    strange = on_strange_machines(uses.select("principal", "mechanism", "since", "address", "software"), seen)
+    return new.join(strange.select("principal", "mechanism").distinct(), ["principal", "mechanism"], "left_semi")
 
 
 def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -> DataFrame:

@@ -9,7 +9,8 @@ finding. The cases:
   itself, and did so or made the token outside the hours of the company (`workdays.office_hours`): by day administrators
   help out.
 - *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
-  until then. A thief may have made a password of it.
+  until then. A thief may have made a password of it. It is quiet for a day on a machine that the owner had, or in
+  the zone of its pods, with the library that it had there (`machines.on_strange_machines`): a team repairs a run.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
   that created for `scheduled` others before gets new owners now and then.
 - *for an administrator*: a requester that created for `scheduled` others, of which none changes users or rights,
@@ -65,6 +66,7 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
+from kafka_dt.pipeline.report.signs.machines import on_strange_machines
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import with_in_office
 
@@ -77,6 +79,7 @@ _HOUR_S: Final = 3600
 ALLOWED: Final = "allowed after other work"
 UNKNOWN_BEFORE: Final = "unknown before"
 SCHEDULER: Final = "another scheduler"
+OWN_OWNER: Final = "its own owner"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 
@@ -120,7 +123,7 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
     judged = judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti")
-    created = _not_by_operators(_created(judged, seen.deeds), seen)
+    created = _not_at_home(_not_by_operators(_created(judged, seen.deeds), seen), seen)
     first = first_tokens(seen, _made(seen.deeds), thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     others = union(_with_own_renewers(seen, thresholds), first)
     others = others.join(created.select("token_id"), "token_id", "left_anti")
@@ -142,7 +145,7 @@ def _case(thresholds: RequesterThresholds) -> Column:
         F.when(worked & ~itself, F.lit(ALLOWED))
         .when(~itself & hub & ~shown_by_others & F.col("administers") & ~planned, F.lit("for an administrator"))
         .when(planned | F.coalesce(at_home | a_habit, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
-        .when(itself, F.lit("its own owner"))
+        .when(itself, F.lit(OWN_OWNER))
         .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
         .when(schedules, F.lit(SCHEDULER))
         .otherwise(F.lit(UNKNOWN_BEFORE))
@@ -287,6 +290,13 @@ def _not_by_operators(created: DataFrame, seen: Observed) -> DataFrame:
     made = with_in_office(rows.where(~is_help), "first_seen", seen.workdays).withColumnRenamed("in_office", "made_then")
     allowed = with_in_office(made, "granted_at", seen.workdays)
     return allowed.withColumn("in_office", F.col("made_then") & F.coalesce("in_office", F.lit(False)))
+
+
+def _not_at_home(created: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out tokens that owners make themselves on machines that they had, with the libraries of these."""
+    is_own = F.col("case") == OWN_OWNER
+    own = created.where(is_own).withColumn("principal", F.col("requester"))
+    return union(created.where(~is_own), on_strange_machines(own, seen).select(created.columns))
 
 
 def _made(deeds: DataFrame) -> DataFrame:

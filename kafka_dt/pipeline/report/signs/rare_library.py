@@ -37,7 +37,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.colleagues import colleagues, with_colleagues, without_engineers
 from kafka_dt.pipeline.report.expressions import UNKNOWN, as_text, distinct, first_and_last, some, with_most
-from kafka_dt.pipeline.report.habits import without_habits, without_workshops
+from kafka_dt.pipeline.report.habits import without_habits, without_tools_of_people, without_workshops
 from kafka_dt.pipeline.report.peers import in_groups
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -113,7 +113,8 @@ def rare_libraries(seen: Observed, thresholds: LibraryThresholds) -> DataFrame:
         uses = uses.join(since, ["who", name], "left").withColumn(f"usual_{name}", there).drop("since")
     people = in_groups(seen.arrivals)
     strange = seen.work("strange", uses.join(people, ["who", "zone"], "left_anti"))
-    alone = seen.work("alone", without_workshops(without_habits(strange, seen.habits), seen.habits))
+    unusual = without_tools_of_people(without_habits(strange, seen.habits), seen.habits)
+    alone = seen.work("alone", without_workshops(unusual, seen.habits))
     odd = seen.work("odd", _without_variants(alone, by_token, seen.lives, thresholds))
     tried = seen.work("tried", with_colleagues(odd, seen.habits))
     uses = with_at_work(without_engineers(tried, seen), seen.workdays)

@@ -48,13 +48,13 @@ have come from anywhere.
 What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
 used in a zone with a library as those of other owners were before, a program of many in a zone, a tool at one address
 that logs in with the tokens of several principals, and the owner's library in a network of the Internet from which
-others come with theirs in that month, such as a second line. So are the owners of one network whose lines are down on
-the same day, and who come over the Internet with their usual clients, each from a network of its own. So is an owner
-that has just logged in at the address without a token, with a library that it had: it tries its token itself. So is a
-person at work who logs in at the address without a token in the week after, with the library of the use: it is a new
-desk; in the person's first week any address of the zone will do. So is another client on a day on which people try
-libraries together. So is what a colleague at work looks into for an hour: the colleague has just logged in at the
-address.
+others come with theirs in that month, such as a second line. So is, for *unlike the tokens before it*, a tool of many
+people in a private network. So are the owners of one network whose lines are down on the same day, and who come over
+the Internet with their usual clients, each from a network of its own. So is an owner that has just logged in at the
+address without a token, with a library that it had: it tries its token itself. So is a person at work who logs in at
+the address without a token in the week after, with the library of the use: it is a new desk; in the person's first week
+any address of the zone will do. So is another client on a day on which people try libraries together. So is what a
+colleague at work looks into for an hour: the colleague has just logged in at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
@@ -100,6 +100,7 @@ from kafka_dt.pipeline.report.habits import (
     without_lines_down,
     without_own_logins,
     without_programs_of_many,
+    without_tools_of_people,
     without_workshops,
 )
 from kafka_dt.pipeline.report.hosts import with_shared
@@ -254,8 +255,9 @@ def _strange_to_owner(seen: Observed, thresholds: StolenTokenThresholds) -> Data
 def _without_habits(cases: DataFrame, habits: Habits) -> DataFrame:
     """Leave out what many do, and what the owner tries itself, unless the network is foreign."""
     columns = cases.columns
-    foreign, in_place = F.col("case") == FOREIGN, F.col("case") == ANOTHER_CLIENT
+    foreign, in_place, unlike = (F.col("case") == each for each in (FOREIGN, ANOTHER_CLIENT, UNLIKE))
     elsewhere = without_habits(cases.where(~foreign & ~in_place), habits)
+    elsewhere = elsewhere.where(~unlike).unionByName(without_tools_of_people(elsewhere.where(unlike), habits))
     there = without_programs_of_many(cases.where(in_place), habits)
     there = without_own_logins(without_workshops(there, habits), habits)
     return cases.where(foreign).unionByName(elsewhere.select(columns)).unionByName(there.select(columns))

@@ -6,7 +6,9 @@ client id. At most `were_there` owners used tokens there before, and `at_machine
 tokens of each of these owners were in use for `together_history`.
 
 Workers of a cluster, runners of tests and hubs have many owners, but each owner's program has a client id of its own,
-or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out.
+or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out. Owners do
+not count that come there without a token, too, for the first time within `_AROUND`: they have moved, as the programs of
+a site do whose line is down, and which share another one.
 
 The severity is high: of 45 such machines in 32 months of sixteen companies one was honest, in a room in which a course
 was held.
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+_AROUND: Final = timedelta(hours=1)
+"""Who has moved gets a token where it is, and uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,17 @@ def tokens_together(seen: Observed, thresholds: TokensTogetherThresholds) -> Dat
 
 def _arrivals(seen: Observed) -> DataFrame:
     """Give the first use of tokens of each owner at each address, and since when the owner uses any (`known_since`)."""
+    own = seen.usage.where(F.col("token_id").isNull())
+    own = own.groupBy("address", "who").agg(F.min("first_seen").alias("own_came"))
+    around = F.col("own_came").between(F.col("first_seen") - F.lit(_AROUND), F.col("first_seen") + F.lit(_AROUND))
     is_machine = (F.col("address") != UNKNOWN) & (F.col("zone_kind") != ZoneKind.NAT.value)
     first = F.struct("first_seen", "last_seen", "software", "client", "zone", "token_id", "logins")
     uses = seen.usage.where(F.col("token_id").isNotNull())
     came = uses.where(is_machine).groupBy("address", "who").agg(F.min(first).alias("first"))
     known = uses.groupBy("who").agg(F.min("first_seen").alias("known_since"))
-    return came.select("address", "who", "first.*").join(known, "who")
+    first_uses = came.select("address", "who", "first.*").join(own, ["address", "who"], "left")
+    has_moved = F.coalesce(around, F.lit(False)).alias("has_moved")
+    return first_uses.select("*", has_moved).drop("own_came").join(known, "who")
 
 
 def _together(came: DataFrame, thresholds: TokensTogetherThresholds) -> DataFrame:
@@ -104,7 +114,7 @@ def _together(came: DataFrame, thresholds: TokensTogetherThresholds) -> DataFram
         "in_all": F.count("*").over(by_address),
     }
     known = F.col("known_since") + F.lit(thresholds.together_history) <= F.col("first_seen")
-    of_known = came.withColumns(counts).where(known)
+    of_known = came.withColumns(counts).where(known & ~F.col("has_moved"))
     until_then = F.count("*").over(by_program.rangeBetween(-seconds, 0))
     together = F.max("until_then").over(by_program.rangeBetween(0, seconds))
     rows = of_known.withColumn("until_then", until_then).withColumn("together", together)
