@@ -2,8 +2,8 @@
 
     judgement = watched(folder)     # folder/table, folder/truth.jsonl
 
-What is usual is learned every `RELEARN` from what came before, as the watch does, which learns every hour. The first
-days are learned alone. The table is that of `kafka-dt pipeline ingest`.
+What is usual is learned anew every `RELEARN`; the watch does so every hour. The days of `FIRST` are not judged, and no
+file of networks is used. The table is the one that `running.judged` leaves, or `kafka-dt pipeline ingest`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def watched(folder: Path) -> Judgement:
 
 
 def _batches(events: DataFrame) -> _Batches:
-    """Give the rows of each hour, and what is usual then."""
+    """Give the rows of each hour as the watch has them, and what was usual when it learned last."""
     ((first, last),) = events.agg(*(each("time").cast("long") for each in (F.min, F.max))).collect()
     begin, end = (datetime.fromtimestamp(each, UTC) for each in (first, last))
     at = begin.replace(hour=0, minute=0, second=0) + FIRST

@@ -76,7 +76,7 @@ _ALWAYS: Final = 6
 _AGAIN: Final = 2
 """A thief uses what it has got from an owner once, or on one day."""
 _COMMON: Final = 12
-"""More people, machines and days than a thief has who uses a tool of their own."""
+"""People, machines and days that show a common tool. A thief with another tool has fewer."""
 _DESKS: Final = 0.5
 """Nearly all who use their tokens in an office log in there as well, and hardly any in a cluster."""
 _PEOPLE: Final = "people"

@@ -13,8 +13,8 @@ of IPv6, or the largest of these around it:
   a part are in several of them. A cluster may be larger than a /16, and another one may be beside it.
 
 `wide` gives the /16 or /48 of an address: an address whose wide network no other principal uses is no place of the
-company. A file may name a public network as one of the company, such as an office with public addresses: then `wide`
-gives its zone, and rules about the Internet do not hold there.
+company. A file may name a public network as an office, a VPN or a cluster: then `wide` gives its zone, and rules about
+the Internet do not hold there.
 
 Limits: two clusters that share a /16 are one zone, unless a file says otherwise.
 

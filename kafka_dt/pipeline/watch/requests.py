@@ -160,8 +160,8 @@ def new_mechanism(row: Seen, habits: Habits, _state: State) -> Finding | None:
 
 
 def _is_at_home(row: Seen, owner: Owner | None) -> bool:
-    """Whether a principal is in a large network where it was, with a library that it had."""
-    return owner is not None and row.wide in owner.networks and row.software in owner.programs
+    """Whether a principal is in a large network of the company where it was before, with a library that it had."""
+    return owner is not None and not row.is_foreign and row.wide in owner.networks and row.software in owner.programs
 
 
 def tried_after_revocation(row: Seen, habits: Habits, state: State) -> Finding | None:

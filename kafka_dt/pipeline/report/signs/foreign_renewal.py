@@ -20,10 +20,11 @@ cases:
 - *kept alive by its owner*: the owner renews a token `kept_renewals` times, over a day or longer, and of its tokens
   before, `kept_by_owner` or more in `kept_history`, hardly any (`kept_share`) was ever renewed. Who has the password of
   a job makes a token of their own with it. The severity is medium.
-- *kept alive by a person*: an owner that works by day, and has made tokens for `kept_history`, makes one where it never
-  works, and renews it `kept_by_person` times, on two days, not always where it works. Of `makers` people or more who
-  make their tokens the share `keepers_share`, at most, keeps one so long. Who has the password of a person keeps a
-  token of their own. The severity is medium.
+- *kept alive away from home*: an owner that works by day, and has made tokens for `kept_history`, makes a token in a
+  zone or with a library that it has not had for a day (`renewed_at_home`). It renews this token itself `kept_by_person`
+  times, on two days and 20 hours apart or more, at least once away from home. Of at least `makers` people who make
+  their tokens, a share `keepers_share` at most keeps one so long. Who has a person's password can do this. The severity
+  is medium.
 - *kept without use*: the same as *kept alive*, of a token that its job has used for the last time, if another principal
   than the owner renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
@@ -147,7 +148,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
         .when(new, F.lit("new renewer"))
         .when(_kept_alive(thresholds), F.lit("kept alive"))
         .when(_kept_by_owner(thresholds), F.lit("kept alive by its owner"))
-        .when(F.col("kept_by_person"), F.lit("kept alive by a person"))
+        .when(F.col("kept_by_person"), F.lit("kept alive away from home"))
         .when(_kept_without_use(thresholds), F.lit("kept without use"))
     )
     rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")

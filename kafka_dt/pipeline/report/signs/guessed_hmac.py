@@ -6,8 +6,9 @@ logged in, neither before nor later; or, in a zone of the owner, from a machine 
 does not matter from how many addresses they come.
 
 A job with a mangled secret is quiet, because its owner logs in from its network, at the latest after the repair. So is
-a token that is older than a change of the secret keys: its HMAC may be another one since then. And so are owners that
-were not known for `hmac_history`, unless it is over the Internet, where no principal at all logs in.
+a token that is older than a change of the secret keys: its HMAC may be another one since then. So is an owner that was
+not known for `hmac_history`, unless the tries come over the Internet from a zone where no principal logs in, and at
+most one other owner is tried there.
 
 The severity is medium, because nothing that was tried opens the token. Tries with HMACs of several tokens are *Guessing
 token ids*, too.

@@ -6,9 +6,9 @@ never had. It does not matter from how many addresses they come, nor how fast: a
 address each time.
 
 A program with an old or mistyped password is quiet, because its principal logs in from its network, at the latest after
-the repair. So are principals that were not known for `password_history`, and those that never logged in. But tries of
-them are a sign where no principal logs in, of the former over the Internet, if they did not go on since the table
-begins, and at most one other principal is tried there. Programs that have moved with old passwords are several.
+the repair. Of a principal that was never seen, tries are a sign in a zone where no principal logs in, and of one that
+was not known for `password_history` in such a zone of the Internet. They must not go on since the table begins, and at
+most one other principal is tried there: programs that have moved with old passwords are several.
 
 An old password is a sign, too: `old_passwords` tries, on two days at least, of a principal whose password another one
 has changed, which has not logged in without a token since, from zones in which it never was or tried before. Who has

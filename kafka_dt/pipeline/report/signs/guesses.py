@@ -40,8 +40,8 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
 
     They come from zones where the owner never logs in, or did not before and does not for `history`: who has guessed
     right logs in there, too. Or they come from a machine and with a library that it never has, in a zone that it
-    shares. What an owner has that never logged in at all is guessed where no principal logs in, and
-    what a new one has where none does over the Internet.
+    shares. What an owner has that was never seen is guessed in zones where no principal logs in,
+    and what one has that is known for less than `history` in such zones of the Internet.
 
     Args:
         tries: as above.

@@ -6,8 +6,8 @@ with the keytab or the password of the job makes tokens on another host, and rea
 - A principal makes its own tokens on `own_machines` machines at most in the first `own_known` in which it makes any,
   and `own_tokens` or more on these machines in the whole table.
 - It makes `new_tokens` tokens of its own, or more, on a further machine, on as many days, and they are used there.
-- It goes on with the first machines meanwhile: it makes tokens there, or none for no longer than it did before. So the
-  job has not moved, nor is its host or its line down.
+- It goes on with its usual machines: it makes tokens there while the new one is in use, or it pauses there no longer
+  than its longest pause before. Otherwise the job has moved, or its host or its line is down.
 - A share of `own_used_there`, at most, of the tokens that it makes on these is used where they are made.
 
 The severity is medium: an engineer may run the job by hand on another host, for some days.
@@ -100,7 +100,12 @@ def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFr
 
 
 def _goes_on(new: DataFrame, usual: DataFrame) -> DataFrame:
-    """Keep the new machines during whose use the job goes on with its usual ones (`usual`: the tokens of these)."""
+    """Keep the new machines during whose use the job goes on with its usual ones.
+
+    Args:
+        new: has `owner`, `address`, and from `came` to `stayed` the time in which tokens are made there.
+        usual: the tokens that are made on no new machine: `owner` and `made`.
+    """
     made = F.unix_seconds("made")
     pause = made - F.lag(made).over(Window.partitionBy("owner").orderBy("made"))
     is_later = F.col("made") > F.col("came")

@@ -35,6 +35,9 @@ def with_kept_by_person(renewers: DataFrame, seen: Observed, thresholds: Renewal
             `last_seen` and `at_home`.
         seen: what the report has computed.
         thresholds: of the sign.
+
+    Returns:
+        The renewers, with the column `kept_by_person`.
     """
     people = seen.workdays.select(F.col("who").alias("owner"))
     made = seen.lives.where(F.col("requester") == F.col("owner")).join(people, "owner", "left_semi")

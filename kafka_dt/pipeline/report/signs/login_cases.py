@@ -230,7 +230,7 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 
 
 def _visitors(came: DataFrame, seen: Observed) -> DataFrame:
-    """Give the principals (`who`) that log in in the hours of the company alone, in private networks of it alone."""
+    """Give the principals (`who`) of `came` that log in only in the hours of the company, and only in its networks."""
     candidates = came.select("who").distinct()
     foreign = foreign_zones(seen.usage).withColumn("foreign", F.lit(True))
     places = seen.clients.join(candidates, "who", "left_semi").join(F.broadcast(foreign), "zone", "left")

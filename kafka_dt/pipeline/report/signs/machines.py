@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _USE: Final = ["principal", "since", "address", "software"]
 _KNOWN_D: Final = 3
-"""For how many days a machine is a principal's. A thief with a token gets the password within a day or two."""
+"""How many days ago the principal first logged in there. A thief with a token gets the password within a day or two."""
 _DAYS: Final = 2
 """On how many days it was there, at least."""
 
@@ -51,13 +51,16 @@ def machines_of(deeds: DataFrame, known: timedelta) -> DataFrame:
 def on_strange_machines(uses: DataFrame, seen: Observed) -> DataFrame:
     """Keep uses on machines that a principal did not have, or with another library than it had there.
 
-    It had a machine if it logged in there, with a token or without, three days before or earlier, and on two days of
-    the half month before. Where it had five machines or more on a day, as pods are, the zone counts instead. An address
-    that a file of networks calls a NAT is no machine, and a foreign network has none of its own.
+    It had a machine if it logged in there, with a token or without, on two of the 15 days before, the first time at
+    least three days ago. If it had five machines or more in the zone on one day, as pods are, any machine of the zone
+    counts. An address that a file of networks calls a NAT is no machine, and a foreign network has none of its own.
 
     Args:
-        uses: has `principal`, `address`, `software` and the instant before which the machine has to be known (`since`).
+        uses: has `principal`, `address`, `software`, and `since`, an instant: only logins of earlier days count.
         seen: what the report has computed.
+
+    Returns:
+        The rows of `uses` that are not on such a machine.
     """
     since, known_since = F.to_date("since"), F.date_sub(F.to_date("since"), _KNOWN_D)
     is_machine = (F.col("address") != UNKNOWN) & ~F.col("zone_kind").isin(ZoneKind.NAT.value, ZoneKind.FOREIGN.value)

@@ -27,10 +27,11 @@ mechanism just before: it has got another credential.
 People who work by day and begin with it by day, with libraries that they had before, are quiet: they log in by a
 password where they have no ticket of Kerberos.
 
-A principal on its own machines is quiet (`machines.on_strange_machines`): in the first `mechanism_history` it uses the
-mechanism only where it logged in before on two days, three days before or earlier, with a token or without, and with
-the library that it had there. So a service takes its password to get a further token. Where a principal had five
-machines or more on a day, as pods are, their zone counts instead.
+A principal on its own machines is quiet (`machines.on_strange_machines`). In the 15 days before its first login with
+the mechanism it logged in on the machine on two days, the first time at least three days ago, with the same library,
+with a token or without. All its logins with the mechanism in the first `mechanism_history` are on such machines: a
+service uses its password to get another token, say. If the principal had five machines or more in the zone on one day,
+as pods are, any machine of the zone counts.
 
 The severity is medium.
 

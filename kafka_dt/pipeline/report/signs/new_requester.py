@@ -8,9 +8,10 @@ finding. The cases:
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
   itself, and did so or made the token outside the hours of the company (`workdays.office_hours`): by day administrators
   help out.
-- *its own owner*: the owner creates the tokens that others always created for it, and did not log in without a token
-  until then. A thief may have made a password of it. It is quiet for a day on a machine that the owner had, or in
-  the zone of its pods, with the library that it had there (`machines.on_strange_machines`): a team repairs a run.
+- *its own owner*: the owner creates tokens that others created for it until then, and did not log in without a token
+  for `requester_history` before. A thief may have made a password of it. Of the tokens of the first day, those are left
+  out that are made on a machine that the owner had, or in the zone of its pods, with the library that it had there
+  (`machines.on_strange_machines`): a team starts a run by hand.
 - *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
   that created for `scheduled` others before gets new owners now and then.
 - *for an administrator*: a requester that created for `scheduled` others, of which none changes users or rights,
@@ -39,7 +40,8 @@ work (`operators_tokens.operators_tokens`).
 own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
 operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
-Not seen: a thief that creates tokens as the owner's usual requester does, one with an administrator's password and a
+Not seen: a thief that creates tokens as the owner's usual requester does, one on a machine of the owner with its
+library, one with an administrator's password and a
 second account that uses the token at the job's place with its library, and a new requester of an owner that is new.
 """
 

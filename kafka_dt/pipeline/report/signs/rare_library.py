@@ -8,9 +8,10 @@ not name it once. A roll-out is quiet, because there the new library takes over.
 `usual_libraries` before, such as a team with notebooks. So are tests that run with several libraries: each run has a
 token of its own, made within an hour (`made_within`) before its first use, and is in a zone and has the kind of client
 id of the usual library. So are people who come to a network as a group, each with a notebook, and people in a workshop,
-who try libraries on one day, each on a machine of their own. What many of the company do is quiet, too, and an owner
-that tries its own token, and a colleague at work who looks into a job for an hour (`colleagues`). It also looks at
-later logins: whether the usual library goes on.
+who try libraries on one day, each on a machine of their own. So is a tool that twelve people use with tokens of their
+own in private networks, in a private zone in which the person's tokens have been used for a day. What many of the
+company do is quiet, too, and an owner that tries its own token, and a colleague at work who looks into a job for an
+hour (`colleagues`). It also looks at later logins: whether the usual library goes on.
 
 The severity is high when the library comes only from zones in which the owner's usual library never was, and when no
 others had just logged in at the address as themselves. The finding names these. It is medium if the owner is a person

@@ -48,13 +48,14 @@ have come from anywhere.
 What many of the company do is quiet, unless the network is foreign (`habits`): tokens of a hub or a scheduler that are
 used in a zone with a library as those of other owners were before, a program of many in a zone, a tool at one address
 that logs in with the tokens of several principals, and the owner's library in a network of the Internet from which
-others come with theirs in that month, such as a second line. So is, for *unlike the tokens before it*, a tool of many
-people in a private network. So are the owners of one network whose lines are down on the same day, and who come over
-the Internet with their usual clients, each from a network of its own. So is an owner that has just logged in at the
-address without a token, with a library that it had: it tries its token itself. So is a person at work who logs in at
-the address without a token in the week after, with the library of the use: it is a new desk; in the person's first week
-any address of the zone will do. So is another client on a day on which people try libraries together. So is what a
-colleague at work looks into for an hour: the colleague has just logged in at the address.
+others come with theirs in that month, such as a second line. So are the owners of one network whose lines are down on
+the same day, and who come over the Internet with their usual clients, each from a network of its own. So is an owner
+that has just logged in at the address without a token, with a library that it had: it tries its token itself. So is a
+person at work who logs in at the address without a token in the week after, with the library of the use: it is a new
+desk; in the person's first week any address of the zone will do. For *unlike the tokens before it*, so is a tool that
+twelve people use with tokens of their own in private networks, if the person's tokens have been used in that private
+zone for a day. So is another client on a day on which people try libraries together. So is what a colleague at work
+looks into for an hour: the colleague has just logged in at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as

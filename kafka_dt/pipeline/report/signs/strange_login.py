@@ -25,8 +25,9 @@ the first day (`login_first_day`) of each in a new place. Some of the cases are 
 - *new, and soon gone*: the principal logs in for the first time when the table is older than `login_new_after`,
   `login_once` times or more, with client ids that libraries give; within `login_brief` it is gone, for `login_gone` at
   least. A forgotten account has woken up, or a thief has made a user. Its network is one that no other principal uses,
-  or one that others use for `login_new_after`. A visitor, such as an auditor, is quiet: it logs in in the hours of the
-  company alone, in private networks that no file of networks calls foreign.
+  or one that others use for `login_new_after`. A visitor, such as an auditor, is quiet: on each day the first and the
+  last login without a token are in the hours of the company, and all logins are from private networks, or from public
+  ones that the file names as the company's.
 
 *Alone in a network* is quiet for people who work by day and come by day, with a library that they had before: they are
 at home, or on a trip. *Another program in another place* is quiet in a private network for people who come by day, and

@@ -6,9 +6,9 @@ client id. At most `were_there` owners used tokens there before, and `at_machine
 tokens of each of these owners were in use for `together_history`.
 
 Workers of a cluster, runners of tests and hubs have many owners, but each owner's program has a client id of its own,
-or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out. Owners do
-not count that come there without a token, too, for the first time within `_AROUND`: they have moved, as the programs of
-a site do whose line is down, and which share another one.
+or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out. An owner
+that logs in at the address without a token, too, for the first time within an hour of its token, is not one of those
+that came together: its program has moved. So the programs of a site whose line is down come over another line.
 
 The severity is high: of 45 such machines in 32 months of sixteen companies one was honest, in a room in which a course
 was held.
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_AROUND: Final = timedelta(hours=1)
-"""Who has moved gets a token where it is, and uses it."""
+_OWN_LOGIN_WITHIN: Final = timedelta(hours=1)
+"""A program that has moved logs in to get a token, and uses it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ def _arrivals(seen: Observed) -> DataFrame:
     """Give the first use of tokens of each owner at each address, and since when the owner uses any (`known_since`)."""
     own = seen.usage.where(F.col("token_id").isNull())
     own = own.groupBy("address", "who").agg(F.min("first_seen").alias("own_came"))
-    around = F.col("own_came").between(F.col("first_seen") - F.lit(_AROUND), F.col("first_seen") + F.lit(_AROUND))
+    around = F.col("own_came").between(
+        F.col("first_seen") - F.lit(_OWN_LOGIN_WITHIN), F.col("first_seen") + F.lit(_OWN_LOGIN_WITHIN)
+    )
     is_machine = (F.col("address") != UNKNOWN) & (F.col("zone_kind") != ZoneKind.NAT.value)
     first = F.struct("first_seen", "last_seen", "software", "client", "zone", "token_id", "logins")
     uses = seen.usage.where(F.col("token_id").isNotNull())

@@ -107,6 +107,10 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
         [by_mechanism("User:etl", "PLAIN", wide=OFFICE)],
         ("new_mechanism", "User:etl", "medium"),
     ),
+    "a password instead of a keytab, in a foreign network": (
+        [by_mechanism("User:etl", "PLAIN", is_foreign=True)],
+        ("new_mechanism", "User:etl", "medium"),
+    ),
     "a password instead of a keytab, with another library": (
         [by_mechanism("User:etl", "PLAIN", software="kcat")],
         ("new_mechanism", "User:etl", "medium"),
