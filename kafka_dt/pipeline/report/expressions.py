@@ -271,6 +271,11 @@ def is_carriers(network: Column) -> Column:
     return network.rlike(rf"^{_CARRIERS}\.")
 
 
+def host(address: Column) -> Column:
+    """Give what stands for a host: an address of IPv4, and the network of one of IPv6, of which a host has many."""
+    return F.when(address.contains(":"), subnet(address)).otherwise(address)
+
+
 def address_key(address: Column) -> Column:
     """Give an address as 32 hex digits, in the order of the addresses; null if it is none.
 

@@ -41,8 +41,8 @@ machine of their own.
 earlier day: it tries its token itself. A thief that has the owner's password, too, is a matter of `strange_login`.
 
 Limits: a thief in a cluster with the program that many use there is left out, and one with the victim's client on a day
-on which lines are down. Of a thief with the tokens of
-many owners of one hub the rules report the first few uses, or none if it comes from many machines over many days.
+on which lines are down. Of a thief with the tokens of many owners of one hub the rules report the first few uses, or
+none if it comes from many machines over many days.
 """
 
 from __future__ import annotations
@@ -138,17 +138,18 @@ class Habits:
             work: writes what is computed.
         """
         by_token = usage.where(F.col("token_id").isNotNull())
+        people = days.select("who")
         libraries = work("usual_libraries", _usual_libraries(by_token))
         return cls(
             hubs=work("hubs", _hubs(by_token)),
-            programs=work("programs_of_many", _programs(usage, days.select("who"))),
-            people_tools=work("people_tools", _people_tools(by_token, days.select("who"))),
+            programs=work("programs_of_many", _programs(usage, people)),
+            people_tools=work("people_tools", _people_tools(by_token, people)),
             zones=work("zones_of_owners", by_token.groupBy("who", "zone").agg(F.min("first_seen").alias("zone_since"))),
             tools=work("tools", _tools(by_token)),
             libraries=libraries,
             lines=work("lines", _lines(by_token, libraries)),
             workshops=work("workshops", _workshops(usage)),
-            people=days.select("who"),
+            people=people,
             own_logins=work("own_logins", _own_logins(usage)),
         )
 

@@ -71,7 +71,8 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.kept_by_people import with_kept_by_person
+from kafka_dt.pipeline.report.signs.kept_by_people import kept_by_people
+from kafka_dt.pipeline.report.signs.machines import with_home_since
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, answers_of_others
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
@@ -135,7 +136,7 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
     known = _with_others_kept(_with_duties(renewers, seen), thresholds)
     known = _with_services(_with_operators(known, seen, thresholds), seen, thresholds)
-    known = with_kept_by_person(known, seen, thresholds)
+    known = known.join(kept_by_people(renewers, seen, thresholds), ["token_id", "principal"], "left")
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -319,11 +320,8 @@ def _with_homes(renewals: DataFrame, seen: Observed, thresholds: RenewalThreshol
     The principal has worked there with this library for a while (`at_home`), or administrators share the machine
     (`on_jump_host`).
     """
-    homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
-        F.min("first_seen").alias("home_since")
-    )
     home_since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
-    placed = seen.zones.of(renewals).join(homes, ["principal", "zone", "software"], "left")
+    placed = with_home_since(renewals, seen)
     administration = seen.deeds.where(ok(*ADMINISTRATION) & (F.col("address") != UNKNOWN))
     each = administration.groupBy("address", "principal").agg(F.min("first_seen").alias("since"))
     since = nth("since", thresholds.administrators).alias("jump_host_since")

@@ -1,6 +1,6 @@
 """People who keep a token of their own alive, where hardly any of their colleagues does so.
 
-    rows = with_kept_by_person(renewers, seen, thresholds)      # `kept_by_person`
+    tokens = kept_by_people(renewers, seen, thresholds)
 
 People make a token in the morning and forget it. So if one is renewed on two days, its owner may not be who does it:
 a thief has the owner's password and keeps a token of its own.
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import ok
+from kafka_dt.pipeline.report.signs.machines import with_home_since
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,17 +28,17 @@ _APART: Final = timedelta(hours=20)
 """The renewals of two nights, or of two mornings, are not less apart."""
 
 
-def with_kept_by_person(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
-    """Say whether an owner that works by day keeps a token alive that it has made away from home, as few others do.
+def kept_by_people(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
+    """Find tokens that an owner that works by day has made away from home and keeps alive, as few others do.
 
     Args:
         renewers: one row for each token and principal that renewed it, with `owner`, `renewals`, `first_seen`,
-            `last_seen` and `at_home`.
+            `last_seen` and `at_home`. It is read several times, so it should have been written.
         seen: what the report has computed.
         thresholds: of the sign.
 
     Returns:
-        The renewers, with the column `kept_by_person`.
+        Their `token_id` and `principal`, with `kept_by_person`, which is true.
     """
     people = seen.workdays.select(F.col("who").alias("owner"))
     made = seen.lives.where(F.col("requester") == F.col("owner")).join(people, "owner", "left_semi")
@@ -54,10 +55,8 @@ def with_kept_by_person(renewers: DataFrame, seen: Observed, thresholds: Renewal
     company = made.agg(F.count_distinct("owner").alias("makers")).crossJoin(keepers)
     few = (F.col("makers") >= thresholds.makers) & (F.col("keepers") <= F.col("makers") * thresholds.keepers_share)
     strange = kept.where(~F.col("at_home")).join(_made_away(seen, thresholds), ["token_id", "principal"], "left_semi")
-    found = strange.crossJoin(F.broadcast(company.where(few))).select(
-        "token_id", "principal", F.lit(True).alias("kept_by_person")
-    )
-    return renewers.join(found, ["token_id", "principal"], "left").fillna(False, ["kept_by_person"])
+    found = strange.crossJoin(F.broadcast(company.where(few)))
+    return found.select("token_id", "principal", F.lit(True).alias("kept_by_person"))
 
 
 def _made_away(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
@@ -65,8 +64,6 @@ def _made_away(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     made = seen.deeds.where(ok(EventType.TOKEN_CREATED)).select(
         *("principal", "address", "software", "token_id"), F.col("first_seen").alias("made")
     )
-    homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
-        (F.min("first_seen") + F.lit(thresholds.renewed_at_home)).alias("home_since")
-    )
-    placed = seen.zones.of(made).join(homes, ["principal", "zone", "software"], "left")
-    return placed.where(~F.coalesce(F.col("home_since") <= F.col("made"), F.lit(False))).select("token_id", "principal")
+    at_home = F.col("home_since") + F.lit(thresholds.renewed_at_home) <= F.col("made")
+    placed = with_home_since(made, seen)
+    return placed.where(~F.coalesce(at_home, F.lit(False))).select("token_id", "principal")

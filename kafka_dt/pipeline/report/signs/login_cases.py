@@ -26,10 +26,9 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
     ordering,
 )
-from kafka_dt.pipeline.report.habits import foreign_zones
 from kafka_dt.pipeline.report.peers import first_arrivals
 from kafka_dt.pipeline.report.strangers import CLIENT
-from kafka_dt.pipeline.report.workdays import out_of_office, with_in_office
+from kafka_dt.pipeline.report.workdays import is_inside, out_of_office, with_in_office
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,10 +231,9 @@ def _once(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
 def _visitors(came: DataFrame, seen: Observed) -> DataFrame:
     """Give the principals (`who`) of `came` that log in only in the hours of the company, and only in its networks."""
     candidates = came.select("who").distinct()
-    foreign = foreign_zones(seen.usage).withColumn("foreign", F.lit(True))
-    places = seen.clients.join(candidates, "who", "left_semi").join(F.broadcast(foreign), "zone", "left")
-    is_inside = F.col("foreign").isNull() & ~is_public(F.col("wide")) & (F.col("wide") != UNKNOWN)
-    inside = places.groupBy("who").agg(F.bool_and(is_inside).alias("inside")).where("inside")
+    in_company = is_inside() & (F.col("wide") != UNKNOWN)
+    places = seen.usage.join(candidates, "who", "left_semi").groupBy("who")
+    inside = places.agg(F.bool_and(in_company).alias("inside")).where("inside")
     logins = seen.deeds.where(ok(EventType.LOGIN)).withColumnRenamed("principal", "who").join(inside, "who")
     instants = logins.select("who", F.explode(F.array("first_seen", "last_seen")).alias("at"))
     by_day = with_in_office(instants, "at", seen.workdays).groupBy("who").agg(F.bool_and("in_office").alias("by_day"))

@@ -1,7 +1,8 @@
-"""The machines of principals, and those that are new to them.
+"""The machines and places of principals, and those that are new to them.
 
 machines = machines_of(deeds, timedelta(days=5))        # `late`: new ones
 strange = on_strange_machines(uses, seen)
+rows = with_home_since(rows, seen)                      # `home_since`
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, subnet
+from kafka_dt.pipeline.report.expressions import UNKNOWN, host
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.lives import days_of
 from kafka_dt.pipeline.report.networks import ZoneKind
@@ -70,15 +71,13 @@ def on_strange_machines(uses: DataFrame, seen: Observed) -> DataFrame:
         F.col("address").alias("machine"),
         F.explode(days_of()).alias("day"),
     )
-    # A host may have as many addresses of IPv6 as it likes.
-    host = F.when(F.col("machine").contains(":"), subnet(F.col("machine"))).otherwise(F.col("machine"))
     days = (
         places.join(had, ["principal", "zone", "software"])
         .where(F.col("day").between(F.date_sub(since, AROUND.days), F.date_sub(since, 1)))
         .groupBy(*_USE, "day")
         .agg(
             F.max((F.col("machine") == F.col("address")).cast("int")).alias("same"),
-            F.count_distinct(host).alias("hosts"),
+            F.count_distinct(host(F.col("machine"))).alias("hosts"),
         )
         .withColumn("known_since", known_since)
     )
@@ -92,3 +91,16 @@ def on_strange_machines(uses: DataFrame, seen: Observed) -> DataFrame:
     same = (F.col("came") <= F.col("known_since")) & (F.col("days") >= _DAYS)
     pods = (F.col("zone_came") <= F.col("known_since")) & (F.col("hosts") >= MACHINES)
     return uses.join(own.where(F.coalesce(same, F.lit(False)) | pods).select(_USE), _USE, "left_anti")
+
+
+def with_home_since(rows: DataFrame, seen: Observed) -> DataFrame:
+    """Add the zone of each row, and since when its principal logs in there with its library (`home_since`).
+
+    Args:
+        rows: has `principal`, `address` and `software`.
+        seen: what the report has computed.
+    """
+    homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
+        F.min("first_seen").alias("home_since")
+    )
+    return seen.zones.of(rows).join(homes, ["principal", "zone", "software"], "left")

@@ -57,10 +57,10 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    host,
     of_first,
     ok,
     some,
-    subnet,
     wide_network,
 )
 from kafka_dt.pipeline.report.habits import AROUND
@@ -199,8 +199,6 @@ def _without_moves(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
     )
     earlier = known.where(F.col("first_seen") < F.col("began"))
     had = earlier.select("principal", "new", "software", F.lit(True).alias("had")).distinct()
-    # A host may have as many addresses of IPv6 as it likes.
-    machine = F.when(F.col("address").contains(":"), subnet(F.col("address"))).otherwise(F.col("address"))
     is_many = F.col("machines") >= MACHINES
     moved = (
         logins.withColumnRenamed("mechanism", "new")
@@ -208,7 +206,7 @@ def _without_moves(new: DataFrame, logins: DataFrame, thresholds: MechanismThres
         .join(had, ["principal", "new", "software"], "left")
         .groupBy("principal", "new", "began", "still")
         .agg(
-            F.count_distinct(machine).alias("machines"),
+            F.count_distinct(host(F.col("address"))).alias("machines"),
             (F.sum(F.when(F.array_contains("homes", F.col("address")), F.col("deeds"))) / F.sum("deeds")).alias(
                 "at_home"
             ),

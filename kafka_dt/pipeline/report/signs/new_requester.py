@@ -41,8 +41,8 @@ own, too: people whose tokens a hub of notebooks creates make one by hand now an
 operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
 Not seen: a thief that creates tokens as the owner's usual requester does, one on a machine of the owner with its
-library, one with an administrator's password and a
-second account that uses the token at the job's place with its library, and a new requester of an owner that is new.
+library, one with an administrator's password and a second account that uses the token at the job's place with its
+library, and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
