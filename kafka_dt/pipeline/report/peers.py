@@ -169,18 +169,11 @@ def homes_of(usage: DataFrame) -> DataFrame:
 
 
 def deployments(usage: DataFrame, clients: DataFrame) -> DataFrame:
-    """Tell when an owner began on many machines in another large network, with libraries that it had elsewhere."""
+    """Tell when an owner began on many machines in another large network, with a library that it had elsewhere."""
     day = F.to_date("first_seen").alias("day")
-    machines = usage.groupBy("who", "wide", day).agg(F.count_distinct("address").alias("machines"))
-    many = machines.where(F.col("machines") >= MACHINES).select("who", "wide", "day")
+    machines = usage.groupBy("who", "wide", "software", day).agg(F.count_distinct("address").alias("machines"))
+    many = machines.where(F.col("machines") >= MACHINES)
     since = clients.groupBy("who", "wide").agg(F.min("first_seen").alias("since"))
     had = clients.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
-    libraries = usage.select("who", "wide", day, "software").distinct().join(many, ["who", "wide", "day"])
-    return (
-        libraries.join(since, ["who", "wide"])
-        .join(had, ["who", "software"])
-        .groupBy("who", "wide", "day")
-        .agg(F.bool_and(F.col("had_since") < F.col("since")).alias("own"))
-        .where("own")
-        .drop("own")
-    )
+    own = many.join(since, ["who", "wide"]).join(had, ["who", "software"]).where(F.col("had_since") < F.col("since"))
+    return own.select("who", "wide", "day").distinct()

@@ -1,6 +1,6 @@
 """Rules of the watch about counts: what one principal or address does again and again on a day (UTC).
 
-- `refused_changes`: refusals of tokens of several owners.
+- `refused_changes`: refusals of tokens of several owners, or of several things that a login by token may not do.
 - `ended_for_many`: ends of tokens of many owners.
 - `unknown_id_burst`: unknown token ids of one address, in an hour or a day.
 - `sprayed_passwords`: wrong passwords of many principals, from one address that never logged in.
@@ -24,7 +24,7 @@ from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY
 from kafka_dt.pipeline.report.signs.finding import Finding, Severity
 from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
-from kafka_dt.pipeline.report.signs.refused_changes import NOT_ALLOWED, REFUSED_CHANGES
+from kafka_dt.pipeline.report.signs.refused_changes import NO_LOGIN, NOT_ALLOWED, REFUSED_CHANGES
 from kafka_dt.pipeline.report.signs.sprayed_passwords import SPRAYED_PASSWORDS
 from kafka_dt.pipeline.report.signs.tokens_together import TOKENS_TOGETHER
 from kafka_dt.pipeline.report.signs.unknown_id_burst import UNKNOWN_ID_BURST
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 _LONGEST_PROGRAM: Final = 80
 """Characters of the hour and the program that are counted in; a client chooses its name."""
+_OWNERS: Final = ""
+"""The group of owners; states of older versions call it so."""
+_KINDS: Final = "kinds"
+"""The group of what came with a token, by its type."""
 _DAY: Final = "day"
 """The group of ids that are counted in a day; those of an hour are counted in its two digits."""
 _TOKEN_LIFETIME: Final = timedelta(days=7)
@@ -46,20 +50,26 @@ default)."""
 
 
 def refused_changes(row: Seen, habits: Habits, state: State) -> Finding | None:
-    """Find a principal that is refused tokens of several owners."""
-    if not row.is_refused(*TOKEN_CHANGES) or row.reason not in NOT_ALLOWED:
+    """Find a principal that is refused tokens of several owners, or several things with a token."""
+    if row.principal is None:
         return None
-    if row.principal is None or row.owner is None or row.principal == row.owner:
+    if _is_refused_by_token(row, row.principal, habits):
+        tally = state.tally(REFUSED_CHANGES.kind, row.principal, row)
+        tally.add(row, row.type, (_KINDS,))
+    elif _is_refused_for_another(row, row.principal, habits):
+        tally = state.tally(REFUSED_CHANGES.kind, row.principal, row)
+        tally.add(row, row.owner or "", (_OWNERS,))
+    else:
         return None
-    if row.is_refused(EventType.TOKEN_RENEWED) and habits.renews_for_many(row.principal, row.wide):
+    thresholds = REFUSED_CHANGES.thresholds
+    kinds, owners = tally.different.get(_KINDS, 0), tally.different.get(_OWNERS, 0)
+    several = owners >= thresholds.refused_owners
+    if not several and kinds < thresholds.refused_by_token:
         return None
-    tally = state.tally(REFUSED_CHANGES.kind, row.principal, row)
-    tally.add(row, row.owner)
-    if tally.most < REFUSED_CHANGES.thresholds.refused_owners:
-        return None
-    known = habits.knows(row.principal, row.first_seen - REFUSED_CHANGES.thresholds.refused_history)
-    severity = Severity.HIGH if known else Severity.MEDIUM
-    return finding_of_count(REFUSED_CHANGES, row.principal, tally, severity, {"different owners": tally.most})
+    known = habits.knows(row.principal, row.first_seen - thresholds.refused_history)
+    severity = Severity.HIGH if several and known else Severity.MEDIUM
+    facts = {"different owners": owners, "different things with a token": kinds}
+    return finding_of_count(REFUSED_CHANGES, row.principal, tally, severity, facts)
 
 
 def ended_for_many(row: Seen, habits: Habits, state: State) -> Finding | None:
@@ -161,6 +171,19 @@ def tokens_together(row: Seen, habits: Habits, state: State) -> Finding | None:
         return None
     facts = {"owners that came together": tally.most, "owners": some(tally.examples, tally.most)}
     return finding_of_count(TOKENS_TOGETHER, row.address, tally, Severity.HIGH, facts)
+
+
+def _is_refused_by_token(row: Seen, principal: str, habits: Habits) -> bool:
+    """Whether a principal is refused what needs a login without a token, and is not refused so day after day."""
+    asked = row.is_refused(*TOKEN_CHANGES, EventType.TOKENS_DESCRIBED) and row.reason == NO_LOGIN
+    return asked and habits.refused_by_token.get(principal, 0) <= REFUSED_CHANGES.thresholds.refused_token_days
+
+
+def _is_refused_for_another(row: Seen, principal: str, habits: Habits) -> bool:
+    """Whether a principal is refused a token of another owner, and does not renew those of many there."""
+    if not row.is_refused(*TOKEN_CHANGES) or row.reason not in NOT_ALLOWED or row.owner in {None, principal}:
+        return False
+    return not (row.is_refused(EventType.TOKEN_RENEWED) and habits.renews_for_many(principal, row.wide))
 
 
 def _is_guess(row: Seen, owner: str, habits: Habits, history: timedelta) -> bool:

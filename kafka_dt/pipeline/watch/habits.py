@@ -37,6 +37,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.lives import known_end, revoked_at
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, PURGED, answers_of_others
+from kafka_dt.pipeline.report.signs.refused_changes import NO_LOGIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -127,6 +128,8 @@ class Habits:
     """From which any client has logged in."""
     guesses: Mapping[str, int] = field(default_factory=dict)
     """Address -> different unknown token ids on its largest day."""
+    refused_by_token: Mapping[str, int] = field(default_factory=dict)
+    """Principal -> days on which it was refused what needs a login without a token."""
     grants: Mapping[str, tuple[datetime, ...]] = field(default_factory=dict)
     """Principal -> when ACLs allowed it to create tokens for others."""
     rotated: datetime = EPOCH
@@ -192,6 +195,7 @@ def learn(events: DataFrame, at: datetime, history: timedelta) -> Habits:
         crowds=crowds,
         addresses=addresses,
         guesses={row["client_address"]: row["ids"] for row in guessers(known).collect()},
+        refused_by_token=_refused_by_token(known),
         grants=grants,
         rotated=rotated,
     )
@@ -350,6 +354,12 @@ def _tokens(
         row["token_id"]: Revoked(row["owner"], row["revoked_at"]) for row in rows if row["owner"] and row["revoked_at"]
     }
     return homes, revoked, dict(owned), frozenset(row[0] for row in describers)
+
+
+def _refused_by_token(events: DataFrame) -> dict[str, int]:
+    refused = events.where((F.col("reason") == NO_LOGIN) & F.col("principal").isNotNull())
+    rows = refused.groupBy("principal").agg(F.count_distinct("date").alias("days")).collect()
+    return {row["principal"]: row["days"] for row in rows}
 
 
 def guessers(events: DataFrame) -> DataFrame:

@@ -242,6 +242,24 @@ def test_an_owner_is_known_by_the_programs_that_it_had_first_however_many_names_
     assert owners["User:load"].clients == {"load"}
 
 
+def test_it_learns_on_how_many_days_a_program_was_refused_what_needs_a_login_without_a_token(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story()
+    for day in (0, 0, 1, 2):
+        story.tell(
+            EventType.TOKEN_CREATED,
+            at(day, 1),
+            "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
+            principal="User:etl",
+            by_token=True,
+        )
+    story.tell(EventType.TOKEN_CREATED, at(0, 1), "DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:ops")
+    story.write(spark, tmp_path)
+    habits = learn(Table(str(tmp_path)).events(spark), at(3, 0), timedelta(days=30))
+    assert habits.refused_by_token == {"User:etl": 3}
+
+
 def test_refused_logins_displace_nothing_else_from_a_batch(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A principal ends the tokens of others: those of many owners, from a place that is new to it, or with another tool.
+"""A principal ends the tokens of others: of many owners, in use, from a place that is new to it, or with another tool.
 
 An owner ends its tokens, a scheduler those that it asked for, and an operator one now and then. A token that is given
 an expiry earlier than it had is ended, too; a renewal ends it if nothing but `ended_soon` is left. The cases:
@@ -7,6 +7,10 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   `ended_factor` times more owners than on any day before. It stops the work of all of them. `ended_few_owners` owners
   are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended some, this
   one included, and if there were less than `ended_days` such days before: a service that renews does not end.
+- *in use*: a principal that did not ask for the tokens ends those of `ended_in_use` owners on a day (UTC) that were
+  used within `ended_used` before, and are tried again afterwards. These are half of the owners whose tokens it ends on
+  that day, or more, and it did so on fewer than `ended_days` days before. Who tidies up ends what is not used; who
+  stops the work of others does it to a few at a time.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -29,8 +33,9 @@ ends the tokens that the old one made. It is quiet, too, in the first days of a 
 And a new library is quiet if the principal asks for tokens with it within a day: an upgrade.
 
 Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal
-(`ended_by_command` looks at these); a thief that ends few tokens a day in a place of the principal, or ends them around
-a rotation; and one that ends a scheduler's tokens as the scheduler does, from its network and with its library.
+(`ended_by_command` looks at these); ends before and after midnight (UTC), which count apart; a thief that ends few
+tokens a day in a place of the principal, or ends them around a rotation; and one that ends a scheduler's tokens as the
+scheduler does, from its network and with its library.
 """
 
 # The work is on ends of tokens by others than the owner, and on what those that end some did and where.
@@ -47,9 +52,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
-    as_text,
     distinct,
-    distinct_over,
     first_and_last,
     hour_number,
     of_type,
@@ -58,7 +61,7 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
     with_most,
 )
-from kafka_dt.pipeline.report.peers import SETTLED
+from kafka_dt.pipeline.report.signs.ended_in_new_places import FIRST_DAY, ended_in_new_places
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
@@ -68,10 +71,9 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 MANY: Final = "tokens of many owners"
+IN_USE: Final = "tokens in use"
 NEW_PLACE: Final = "from a place that is new to it"
 NEW_LIBRARY: Final = "with another library"
-_FIRST_DAY: Final = timedelta(days=1)
-"""What goes on for longer in a new place, or with a new library, is known by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,10 @@ class EndedForManyThresholds:
     """A service that renews for some jobs ends the tokens of those that are over, every few days."""
     ended_days: int = threshold(3, "... and days of ends by which these are its work")
     """Who tidies up does so again."""
+    ended_in_use: int = threshold(3, "Owners whose clients try a token again that a principal ended on a day")
+    """Who ends a token by mistake does so for one owner."""
+    ended_used: timedelta = threshold(timedelta(days=1), "... after a use within this time")
+    """Most jobs run every day."""
     ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
     """Who is called on a journey ends a token, and once more the one that came in its place."""
     ended_few_owners: int = threshold(2, "... or owners of tokens; so many of a service that seldom ends one, too")
@@ -114,18 +120,20 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
     known = acts.groupBy("principal").agg(F.min("first_seen").alias("known_since"))
     with_habits = ends.join(libraries, ["principal", "software"]).join(known, "principal")
     is_known = F.col("library_since") >= F.col("known_since") + F.lit(thresholds.ending_history)
-    is_first = F.col("first_seen") < F.col("library_since") + F.lit(_FIRST_DAY)
+    is_first = F.col("first_seen") < F.col("library_since") + F.lit(FIRST_DAY)
     told = with_habits.withColumn("new_library", is_known & is_first)
-    places = _in_new_places(told, _new_places(seen, acts, thresholds), thresholds)
+    places = ended_in_new_places(told, acts, seen, thresholds)
     cases = (
         told.join(_of_many_owners(ends, seen.deeds, thresholds), ["principal", "date"], "left")
+        .join(_in_use(ends, seen.lives, thresholds), ["principal", "date"], "left")
         .join(places, ["principal", "zone", "wide"], "left")
         .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
     )
-    in_place = F.col("place_since").isNotNull() & (F.col("first_seen") < F.col("place_since") + F.lit(_FIRST_DAY))
+    in_place = F.col("place_since").isNotNull() & (F.col("first_seen") < F.col("place_since") + F.lit(FIRST_DAY))
     case = F.array_compact(
         F.array(
             F.when(F.col("usual").isNotNull() & ~F.col("asked"), F.lit(MANY)),
+            F.when(F.col("owners_in_use").isNotNull() & ~F.col("asked"), F.lit(IN_USE)),
             F.when(in_place, F.lit(NEW_PLACE)),
             F.when(F.col("new_library") & F.col("asked") & F.col("most").isNotNull(), F.lit(NEW_LIBRARY)),
         )
@@ -195,113 +203,30 @@ def _of_many_owners(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyT
     )
 
 
+def _in_use(ends: DataFrame, lives: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the days on which principals ended tokens in use, of how many owners (`owners_in_use`)."""
+    tokens = lives.select("token_id", "last_attempt", "last_login")
+    not_asked = ends.where(~F.col("asked")).join(tokens, "token_id")
+    in_use = F.col("last_login") > F.col("first_seen") - F.lit(thresholds.ended_used)
+    refused = F.col("last_attempt") > F.greatest("last_seen", "last_login")
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    days = not_asked.groupBy("principal", "date").agg(
+        F.count_distinct("owner").alias("owners_of_day"),
+        F.count_distinct(F.when(in_use & refused, F.col("owner"))).alias("owners_in_use"),
+    )
+    owners = F.col("owners_in_use")
+    many = days.where((owners >= thresholds.ended_in_use) & (owners * 2 >= F.col("owners_of_day")))
+    first = many.withColumn("days_before", F.count("*").over(before)).where(
+        F.col("days_before") < thresholds.ended_days
+    )
+    return first.select("principal", "date", "owners_in_use")
+
+
 def _renewals(deeds: DataFrame) -> DataFrame:
     """Give the days (`renewed_on`) on which principals renewed tokens of others for which they had not asked."""
     of_others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
     renewals = deeds.where(ok(EventType.TOKEN_RENEWED) & of_others)
     return renewals.select("principal", F.col("date").alias("renewed_on")).distinct()
-
-
-def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Give the places to which principals came late, and which the company does not explain.
-
-    The columns are `principal`, `zone`, `wide`, `place_since`, and `counts`, what was counted, as text.
-    """
-    zone, wide, of_principal = (Window.partitionBy("principal", *more) for more in (("zone",), ("wide",), ()))
-    earlier = of_principal.orderBy(F.unix_micros("place_since")).rangeBetween(Window.unboundedPreceding, -1)
-    places = (
-        acts.groupBy("principal", "zone", "wide")
-        .agg(
-            *first_and_last(),
-            F.min(F.when(F.col("asks"), F.col("first_seen"))).alias("asks_since"),
-        )
-        .withColumn("place_since", F.least(F.min("first_seen").over(zone), F.min("first_seen").over(wide)))
-        .withColumns(
-            {
-                "known_since": F.min("first_seen").over(of_principal),
-                "elsewhere_until": F.max("last_seen").over(earlier),
-                "places_before": distinct_over("zone", earlier),
-            }
-        )
-    )
-    since, day = F.col("place_since"), F.lit(_FIRST_DAY)
-    late = since >= F.col("known_since") + F.lit(thresholds.ending_history)
-    stays = (F.col("last_seen") >= since + day) & (F.col("elsewhere_until") < since + day)
-    moved = F.col("moved") & (F.col("others_moved") >= thresholds.ended_colleagues)
-    arrivals = seen.arrivals.select(F.col("who").alias("principal"), "zone", "moved", "others_moved")
-    new = seen.work("new_places", places.where(late & ~stays).join(arrivals, ["principal", "zone"], "left"))
-    unexplained = (
-        new.where(~F.coalesce(moved, F.lit(False)))
-        .join(_with_colleagues(new, places, seen.arrivals, thresholds), ["principal", "zone", "wide"], "left_anti")
-        .join(_taken_over(new, acts), ["principal", "zone", "wide"], "left_anti")
-    )
-    journeys = F.count("*").over(earlier)
-    counts = F.format_string(
-        "the principal was in %d other zones since %s, and came to %s at %s",
-        "places_before",
-        as_text(F.col("known_since")),
-        "zone",
-        as_text(since),
-    )
-    return (
-        unexplained.withColumn("journeys", journeys)
-        .where(F.col("journeys") == 0)
-        .select("principal", "zone", "wide", "place_since", counts.alias("counts"))
-    )
-
-
-def _with_colleagues(
-    new: DataFrame, places: DataFrame, arrivals: DataFrame, thresholds: EndedForManyThresholds
-) -> DataFrame:
-    """Give the new places in which others were that were in a place of the principal before, too."""
-    others = arrivals.select(F.col("who").alias("other"), "zone", F.col("since").alias("other_since"))
-    homes = places.select("principal", F.col("zone").alias("home"), F.col("place_since").alias("home_since"))
-    at_home = others.select("other", F.col("zone").alias("home"), F.col("other_since").alias("other_home_since"))
-    there = F.col("other_since") + F.lit(SETTLED) <= F.col("place_since")
-    is_earlier = (F.col("home_since") < F.col("place_since")) & (F.col("other_home_since") < F.col("place_since"))
-    return (
-        new.select("principal", "zone", "wide", "place_since")
-        .join(others, "zone")
-        .where(there & (F.col("other") != F.col("principal")))
-        .join(homes, "principal")
-        .join(at_home, ["other", "home"])
-        .where(is_earlier)
-        .groupBy("principal", "zone", "wide")
-        .agg(F.count_distinct("other").alias("colleagues"))
-        .where(F.col("colleagues") >= thresholds.ended_colleagues)
-    )
-
-
-def _taken_over(new: DataFrame, acts: DataFrame) -> DataFrame:
-    """Give the new places in which principals ask for tokens within a day, and nowhere else while they are there."""
-    soon = F.col("asks_since") < F.col("place_since") + F.lit(_FIRST_DAY)
-    standby = new.where(soon).select(
-        "principal", "zone", "wide", "place_since", F.col("last_seen").alias("place_until")
-    )
-    asked = acts.where("asks").select(
-        "principal", F.col("zone").alias("other_zone"), F.col("first_seen").alias("asked_at")
-    )
-    meanwhile = (F.col("other_zone") != F.col("zone")) & F.col("asked_at").between(
-        F.col("place_since"), F.col("place_until")
-    )
-    twice = standby.join(asked, "principal").where(meanwhile)
-    place = ["principal", "zone", "wide"]
-    return standby.join(twice, place, "left_anti").select(*place)
-
-
-def _in_new_places(ends: DataFrame, places: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Keep the places in which principals end tokens on their first day."""
-    place = ["principal", "zone", "wide"]
-    on_first_day = F.col("first_seen") < F.col("place_since") + F.lit(_FIRST_DAY)
-    enough = (F.col("tokens") >= thresholds.ended_tokens) | (F.col("owners") >= thresholds.ended_few_owners)
-    return (
-        ends.join(places, place)
-        .where(on_first_day)
-        .groupBy(*place, "place_since", "counts")
-        .agg(F.count_distinct("token_id").alias("tokens"), F.count_distinct("owner").alias("owners"))
-        .where(enough)
-        .select(*place, "place_since", "counts")
-    )
 
 
 def _by_new_library(
@@ -325,7 +250,7 @@ def _by_new_library(
         .where(F.col("last_seen") <= F.col("first_seen") + F.lit(thresholds.ended_within))
     )
     asks_with = acts.where("asks").groupBy("principal", "software").agg(F.min("first_seen").alias("asks_at"))
-    takes_over = F.col("asks_at") < F.col("first_seen") + F.lit(_FIRST_DAY)
+    takes_over = F.col("asks_at") < F.col("first_seen") + F.lit(FIRST_DAY)
     before = F.col("hour") < hour_number(F.col("first_seen"))
     return (
         tools.join(asks_with, ["principal", "software"], "left")
@@ -348,6 +273,7 @@ def _findings(ends: DataFrame) -> DataFrame:
         F.sum(F.when(later, F.col("deeds"))).alias("shortened"),
         F.count_distinct("owner").alias("owners"),
         F.max("usual").alias("usual"),
+        F.max("owners_in_use").alias("owners_in_use"),
         F.max("most").alias("most"),
         F.min("counts").alias("counts"),
         F.slice(distinct("owner"), 1, SHOWN).alias("some_owners"),
@@ -365,6 +291,7 @@ def _findings(ends: DataFrame) -> DataFrame:
             ("tokens ended", F.col("events")),
             ("by an earlier expiry that was still to come", F.col("shortened")),
             ("of different owners", F.col("owners")),
+            ("of owners whose clients tried them again", F.col("owners_in_use")),
             ("the most on a day before", F.col("usual")),
             ("the most in an hour before", F.col("most")),
             ("counted", F.col("counts")),
@@ -378,7 +305,7 @@ def _findings(ends: DataFrame) -> DataFrame:
 ENDED_FOR_MANY: Final = Sign(
     kind="ended_for_many",
     title="Ending the tokens of many owners",
-    meaning="A principal ends tokens of others: those of many owners, or some from a new place, or with a new library.",
+    meaning="A principal ends tokens of others: of many owners, or in use, or from a new place, or with a new library.",
     finds="a principal that ends tokens of others unlike before, with no change of keys around it",
     misses="ends on ZooKeeper, which name no principal, and those that look like a scheduler's own",
     subject_type=SubjectType.PRINCIPAL,

@@ -25,6 +25,10 @@ cases:
   times, on two days and 20 hours apart or more, at least once away from home. Of at least `makers` people who make
   their tokens, a share `keepers_share` at most keeps one so long. Who has a person's password can do this. The severity
   is medium.
+- *its renewer elsewhere*: a service that has renewed `elsewhere_tokens` tokens of others or more renews this one in a
+  zone and from a large network (/16, of IPv6 /48) from which it renews `elsewhere_few` tokens, or `elsewhere_share` of
+  them, at most. And it goes on somewhere else: it has not moved or failed over. A thief has the service's keytab. The
+  severity is medium.
 - *kept without use*: the same as *kept alive*, of a token that its job has used for the last time, if another principal
   than the owner renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
@@ -40,7 +44,8 @@ a service.
 
 Not seen: a thief that renews as the usual renewer, as an engineer, an operator or a service at its place, or as the
 owner at its home, and the first renewals of a token that was never renewed. A principal that takes over for good looks
-like a new renewer, once for each owner.
+like a new renewer, once for each owner. A service that renews over IPv4 and IPv6, with no file that calls both one
+zone, looks like two.
 """
 
 # The work is on renewals; each window is over one token.
@@ -71,9 +76,11 @@ from kafka_dt.pipeline.report.expressions import (
     went_well,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
+from kafka_dt.pipeline.report.signs.kept_alive import WITHOUT_USE, with_kept_alive
 from kafka_dt.pipeline.report.signs.kept_by_people import kept_by_people
 from kafka_dt.pipeline.report.signs.machines import with_home_since
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, answers_of_others
+from kafka_dt.pipeline.report.signs.renewed_elsewhere import renewed_elsewhere
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -81,6 +88,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
+ELSEWHERE: Final = "its renewer elsewhere"
 OWNER_MISMATCH: Final = "DELEGATION_TOKEN_OWNER_MISMATCH"
 _AS_A_RULE: Final = 0.75
 """The share of a principal's tokens that show how often it renews one."""
@@ -128,15 +136,22 @@ class RenewalThresholds:
     """A job is late now and then."""
     kept_owners: int = threshold(3, "Other owners whose tokens a service renews as often from there")
     """It renews for all jobs of a cluster."""
+    elsewhere_tokens: int = threshold(20, "Tokens that show from where a service renews one")
+    """Engineers on call renew fewer."""
+    elsewhere_few: int = threshold(2, "... and of them those from a network that is not its own, at most")
+    """Who fails over goes on with many tokens."""
+    elsewhere_share: float = threshold(0.05, "... or this share of them")
+    """A service of two data centres renews its tokens from both."""
 
 
 def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     """Find tokens that a stranger renews, or tries to renew; one finding a token."""
-    renewals = _with_homes(_renewals(seen.events, seen.lives), seen, thresholds)
+    renewals = seen.work("renewals", _with_homes(_renewals(seen.events, seen.lives), seen, thresholds))
     renewers = seen.work("renewers", _with_owners(_renewers(renewals), thresholds))
-    known = _with_others_kept(_with_duties(renewers, seen), thresholds)
+    known = with_kept_alive(_with_duties(renewers, seen), seen.lives, thresholds)
     known = _with_services(_with_operators(known, seen, thresholds), seen, thresholds)
     known = known.join(kept_by_people(renewers, seen, thresholds), ["token_id", "principal"], "left")
+    known = known.join(renewed_elsewhere(renewals, thresholds), ["token_id", "principal"], "left")
     # A principal that renewed before it was clear which ones do is usual for the owner.
     in_turn = known.where((F.col("renewals") > 0) & ~F.col("late"))
     habits = in_turn.groupBy("owner", "principal").agg(F.min("first_seen").alias("usual_since"))
@@ -147,71 +162,17 @@ def foreign_renewals(seen: Observed, thresholds: RenewalThresholds) -> DataFrame
     case = (
         F.when((F.col("mismatches") > 0) & ~F.col("operator") & ~F.col("service"), F.lit("stranger"))
         .when(new, F.lit("new renewer"))
-        .when(_kept_alive(thresholds), F.lit("kept alive"))
-        .when(_kept_by_owner(thresholds), F.lit("kept alive by its owner"))
+        .when(F.col("kept").isNotNull(), F.col("kept"))
         .when(F.col("kept_by_person"), F.lit("kept alive away from home"))
-        .when(_kept_without_use(thresholds), F.lit("kept without use"))
+        .when(F.col("elsewhere").isNotNull(), F.lit(ELSEWHERE))
     )
-    rows = known.join(habits, ["owner", "principal"], "left").join(_earlier_tokens(seen.lives), "token_id")
-    return _findings(rows.withColumn("case", case))
-
-
-def _kept_alive(thresholds: RenewalThresholds) -> Column:
-    """Whether another principal renews a token again and again of an owner whose tokens are not renewed."""
-    others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
-    a_service = F.col("kept_for") > thresholds.kept_owners
-    return (F.col("renewals") >= thresholds.kept_renewals) & others & _never_renewed(thresholds) & ~a_service
-
-
-def _kept_by_owner(thresholds: RenewalThresholds) -> Column:
-    """Whether the owner renews a token again and again, of which hardly any was renewed before."""
-    often = (F.col("renewals") >= thresholds.kept_renewals) & (
-        F.col("first_seen") + F.expr("INTERVAL 1 DAY") <= F.col("last_seen")
-    )
-    many = F.col("earlier") >= thresholds.kept_by_owner
-    return often & (F.col("principal") == F.col("owner")) & many & _never_renewed(thresholds)
-
-
-def _kept_without_use(thresholds: RenewalThresholds) -> Column:
-    """Whether a token is renewed again and again after its last use, of an owner whose tokens are not renewed."""
-    others = F.col("principal") != F.col("owner")
-    often = (F.col("idle_renewals") >= thresholds.kept_renewals) & (
-        F.col("idle_since") + F.expr("INTERVAL 1 DAY") <= F.col("last_seen")
-    )
-    a_service = F.col("kept_idle_for") > thresholds.kept_owners
-    return often & others & _never_renewed(thresholds) & ~a_service
-
-
-def _never_renewed(thresholds: RenewalThresholds) -> Column:
-    """Whether hardly any of the tokens that the owner had before was renewed."""
-    return (
-        (F.col("earlier") >= thresholds.kept_tokens)
-        & (F.col("earlier_since") + F.lit(thresholds.kept_history) < F.col("first_seen"))
-        & (F.col("earlier_renewed") <= F.col("earlier") * F.lit(thresholds.kept_share))
-    )
-
-
-def _earlier_tokens(lives: DataFrame) -> DataFrame:
-    """Tell of each token how many its owner had before, since when, and how many of these were renewed."""
-    before = Window.partitionBy("owner").orderBy("created_at").rowsBetween(Window.unboundedPreceding, -1)
-    return lives.select(
-        "token_id",
-        "requester",
-        F.count("*").over(before).alias("earlier"),
-        F.min("created_at").over(before).alias("earlier_since"),
-        F.count(F.when(F.col("renewals") > 0, 1)).over(before).alias("earlier_renewed"),
-    )
-
-
-def _with_others_kept(renewers: DataFrame, thresholds: RenewalThresholds) -> DataFrame:
-    """Add for how many owners a principal renews a token as often, from the same zone."""
-    often, idle = (
-        F.when(F.col(name) >= thresholds.kept_renewals, F.col("owner")) for name in ("renewals", "idle_renewals")
-    )
-    kept = renewers.groupBy("principal", "zone").agg(
-        F.count_distinct(often).alias("kept_for"), F.count_distinct(idle).alias("kept_idle_for")
-    )
-    return renewers.join(kept, ["principal", "zone"])
+    rows = known.join(habits, ["owner", "principal"], "left").withColumn("case", case)
+    # The service's other renewals of the token are not the thief's.
+    strange = ("address", "first_seen", "last_seen", "renewals")
+    there = {
+        each: F.when(F.col("case") == ELSEWHERE, F.col("elsewhere")[each]).otherwise(F.col(each)) for each in strange
+    }
+    return _findings(rows.withColumns(there))
 
 
 def _with_operators(renewers: DataFrame, seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
@@ -374,7 +335,7 @@ def _findings(renewers: DataFrame) -> DataFrame:
             _names(F.when(usual, F.col("principal"))).alias("usual"),
             F.max(F.when(usual, F.col("last_seen"))).alias("usual_until"),
             F.sum(F.when(odd, F.col("mismatches"))).alias("mismatches"),
-            F.max(F.when(F.col("case") == "kept without use", F.col("idle_renewals"))).alias("idle_renewals"),
+            F.max(F.when(F.col("case") == WITHOUT_USE, F.col("idle_renewals"))).alias("idle_renewals"),
         )
         .where(F.size("cases") > 0)
     )
@@ -404,8 +365,8 @@ FOREIGN_RENEWAL: Final = Sign(
     kind="foreign_renewal",
     title="Renewed by a stranger",
     meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
-    finds="a principal that renews a token, or tries to, and never did; a token that is renewed unlike its owner's",
-    misses="the password of the usual renewer or an engineer on call in other hands, and the owner's at its home",
+    finds="a principal that renews a token, or tries to, and never did, or elsewhere; one renewed unlike its owner's",
+    misses="the usual renewer's keytab in its network, an engineer's on call, and the owner's password at its home",
     subject_type=SubjectType.TOKEN,
     thresholds=RenewalThresholds(),
     rule=foreign_renewals,

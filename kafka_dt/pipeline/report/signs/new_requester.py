@@ -27,6 +27,10 @@ finding. The cases:
 - *the first token of a service, made elsewhere*: the owner has logged in without tokens for `without_tokens`, on as
   many days, and makes its first one in a zone where it never was (`first_tokens.py`). A thief has its password or its
   certificate. People who work by day try tokens; they are quiet.
+- *once, while others go on*: a requester that creates tokens for `scheduled` other owners day after day creates them
+  for a service within one day only. Others create the service's tokens, `renewer_tokens` of them before, since
+  `requester_history`, and more a day later (`made_once.py`). A thief has the password of a scheduler, and creates a
+  token for any owner. It is quiet if the token is used as those of the service or of the requester's others are.
 
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
@@ -40,9 +44,9 @@ work (`operators_tokens.operators_tokens`).
 own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
 operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
-Not seen: a thief that creates tokens as the owner's usual requester does, one on a machine of the owner with its
-library, one with an administrator's password and a second account that uses the token at the job's place with its
-library, and a new requester of an owner that is new.
+Not seen: a thief that creates tokens as the owner's usual requester does, for a person as a hub of notebooks does, or
+for a service on two days; one on a machine of the owner with its library, one with an administrator's password and a
+second account that uses the token at the job's place with its library, and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
@@ -69,6 +73,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
 from kafka_dt.pipeline.report.signs.machines import on_strange_machines
+from kafka_dt.pipeline.report.signs.made_once import made_once
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import with_in_office
 
@@ -84,6 +89,7 @@ SCHEDULER: Final = "another scheduler"
 OWN_OWNER: Final = "its own owner"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
+ONCE: Final = "once, while others go on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class RequesterThresholds:
     """Who tried once is none."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
-    renewer_tokens: int = threshold(5, "Other tokens of an owner that show who may renew them")
+    renewer_tokens: int = threshold(5, "Other tokens of an owner that show who creates and who may renew them")
     """Those of a working week."""
     own_owners: int = threshold(3, "Other owners of a requester that create their own tokens, too")
     """One may be the same thief with another password."""
@@ -126,8 +132,10 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
     judged = judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti")
     created = _not_at_home(_not_by_operators(_created(judged, seen.deeds), seen), seen)
-    first = first_tokens(seen, _made(seen.deeds), thresholds.without_tokens).withColumn("case", F.lit(FIRST))
-    others = union(_with_own_renewers(seen, thresholds), first)
+    made = _made(seen.deeds)
+    first = first_tokens(seen, made, thresholds.without_tokens).withColumn("case", F.lit(FIRST))
+    once = made_once(seen, made, thresholds).withColumn("case", F.lit(ONCE))
+    others = union(union(_with_own_renewers(seen, thresholds), first), once)
     others = others.join(created.select("token_id"), "token_id", "left_anti")
     return _findings(union(created, others), thresholds)
 
@@ -333,6 +341,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.max((F.col("operator") == F.col("requester")) & ~F.col("in_office")).alias("by_itself"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
         F.min("zone").alias("zone"),
+        F.slice(F.array_sort(F.array_distinct(F.flatten(F.collect_set("others")))), 1, SHOWN).alias("go_on"),
     )
     late = (F.col("case") == ALLOWED) & F.col("by_itself")
     many = F.col("different") >= thresholds.new_owners
@@ -355,6 +364,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
             ("may be renewed by", F.when(F.size("renewers") > 0, some(F.col("renewers")))),
             ("tokens of an owner that others created before", F.when(~own, F.col("others_tokens"))),
             ("other tokens of the owner", F.when(own, F.col("others_tokens"))),
+            ("also created afterwards, by", F.when(F.size("go_on") > 0, some(F.col("go_on")))),
             ("they are created since", as_text(F.col("others_since"))),
             ("the requester is known since", as_text(F.col("known_since"))),
             ("allowed", as_text(F.col("granted_at"))),
@@ -368,7 +378,7 @@ NEW_REQUESTER: Final = Sign(
     kind="new_requester",
     title="Created by a new requester",
     meaning="A principal creates tokens for an owner as neither of the two did until now.",
-    finds="the first token that a principal creates for an owner, a service's first one elsewhere, and a lone renewer",
+    finds="the first token of a requester for an owner, a scheduler's only one, and a service's first one elsewhere",
     misses="the usual requester's password in the hands of one who creates as it does",
     subject_type=SubjectType.TOKEN,
     thresholds=RequesterThresholds(),

@@ -10,8 +10,14 @@ itself rights. A few times are a mistake, such as a command with the wrong login
 program that keeps ACLs as they are declared, and has lost its own right, does the same.
 
 So is a principal that is refused several different things in a day (`refused_kinds`), of describing, creating, renewing
-and ending tokens, and changing ACLs and users: it tries what its session may do. A program that lacks a right, or does
-with a token what needs a login without one, asks for one thing.
+and ending tokens, and changing ACLs and users: it tries what its session may do. A program that lacks a right asks for
+one thing.
+
+To a principal that came with a token, two such things are a sign (`refused_by_token`) if the node refused them with
+`DELEGATION_TOKEN_REQUEST_NOT_ALLOWED`: they need a login without a token. A program that came with a token by mistake
+asks for one of them, or for several day after day. So refusals of a client do not count if it has worked there with
+this library for a day, and has them on more than `refused_token_days` days. A program that renews a token or else
+creates one, and came with a token by mistake, is reported on its first days.
 
 So is a principal that is known for `refused_history` and asks `refused_names` times in a day to log in as another one:
 its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
@@ -25,9 +31,9 @@ service renews tokens of many, as *Renewed by a stranger* says.
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
 
-Not seen: a principal that tries the tokens of one owner only; a thief with the login of tests, in their zone, that is
-refused what they are refused; and a client that describes tokens it may not see, because the node answers it with an
-empty list.
+Not seen: a principal that tries the tokens of one owner only, or one thing before midnight (UTC) and one after it; a
+thief with the login of tests, in their zone, that is refused what they are refused; and a client that describes tokens
+it may not see, because the node answers it with an empty list.
 """
 
 # The work is on refused requests, and there are few of them.
@@ -54,15 +60,18 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH, PLACE, serves, services
+from kafka_dt.pipeline.report.signs.machines import with_home_since
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
 NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
+_AT_HOME: Final = timedelta(days=1)
+"""Who has worked somewhere for so long is at home there."""
 NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 """Who came with a token asks for what needs a login without one."""
 
@@ -87,6 +96,10 @@ class RefusedChangesThresholds:
     """Those of a working week."""
     refused_kinds: int = threshold(3, "Different things that a principal is refused in a day")
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
+    refused_by_token: int = threshold(2, "... of those that need a login without a token")
+    """With a token, no program gets as far as the ACL."""
+    refused_token_days: int = threshold(2, "... on so many days at most, if the client is at home there")
+    """A program does it each time that it runs."""
 
 
 def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
@@ -95,10 +108,13 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     without_right = of_type(*ADMINISTRATION) & (F.col("reason") == NO_RIGHT)
     rights = F.sum(F.when(without_right, F.col("deeds"))).over(Window.partitionBy("principal"))
     as_another = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.NOT_ALLOWED.value)
-    names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(
-        Window.partitionBy("principal", "date")
-    )
-    kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), Window.partitionBy("principal", "date"))
+    of_day = Window.partitionBy("principal", "date")
+    names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(of_day)
+    kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), of_day)
+    there = Window.partitionBy("principal", "zone", "software")
+    at_home = F.coalesce(F.col("home_since") + F.lit(_AT_HOME) <= F.col("first_seen"), F.lit(False))
+    is_usual = at_home & (distinct_over(F.when(_needs_login(), F.col("date")), there) > thresholds.refused_token_days)
+    kinds_by_token = distinct_over(F.when(_needs_login() & ~F.col("usual"), F.col("type")), of_day)
     in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
     in_a_day, in_a_week = (
         distinct_over(F.when(of_others, F.col("owner")), in_order.rangeBetween(-int(time.total_seconds()), 0))
@@ -106,7 +122,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     )
     many = F.col("rights") >= thresholds.refused_rights
     several = (F.col("in_a_day") >= thresholds.refused_owners) | (F.col("in_a_week") >= thresholds.refused_in_week)
-    probes = F.col("kinds") >= thresholds.refused_kinds
+    by_token = F.col("kinds_by_token") >= thresholds.refused_by_token
+    probes = (F.col("kinds") >= thresholds.refused_kinds) | by_token
     asked = of_type(*TOKEN_CHANGES, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     named = as_another & (F.col("names") >= thresholds.refused_names)
@@ -115,7 +132,9 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     since = known_since(seen.deeds, seen.clients)
     rows = (
         _without_services(_without_tests(refused.join(since, "principal", "left"), seen, thresholds), seen)
-        .withColumns({"rights": rights, "kinds": kinds, "names": names, "in_a_day": in_a_day, "in_a_week": in_a_week})
+        .withColumn("usual", is_usual)
+        .withColumns({"rights": rights, "kinds": kinds, "kinds_by_token": kinds_by_token, "names": names})
+        .withColumns({"in_a_day": in_a_day, "in_a_week": in_a_week})
         .where(of_others | many | probes | named)
         .withColumn("of_address", F.sum("deeds").over(Window.partitionBy("principal", "address")))
         .groupBy("principal", "known_since")
@@ -123,7 +142,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             *first_and_last(),
             F.sum("deeds").alias("events"),
             F.max(F.when(many, F.col("rights"))).alias("rights"),
-            F.max("kinds").alias("kinds"),
+            F.max(F.when(probes, F.greatest("kinds", "kinds_by_token"))).alias("kinds"),
             F.max(F.when(named, F.col("names"))).alias("names"),
             F.count_distinct(F.when(of_others, F.col("owner"))).alias("owners"),
             F.max("in_a_day").alias("in_a_day"),
@@ -134,7 +153,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             F.slice(distinct("software"), 1, SHOWN).alias("clients"),
             with_most("address", "of_address").alias("address"),
         )
-        .where(several | many | probes | (known & F.col("names").isNotNull()))
+        .where(several | many | F.col("kinds").isNotNull() | (known & F.col("names").isNotNull()))
         .withColumns({"token_id": F.lit(None).cast("string"), "owner": F.col("principal")})
     )
     return finding_rows(
@@ -143,7 +162,7 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
         severity=high_if(several & known),
         evidence=[
             ("tried", some(F.col("types"))),
-            ("different things in a day", F.when(probes, F.col("kinds"))),
+            ("different things in a day", F.col("kinds")),
             ("refused", F.col("events")),
             ("of them changes of ACLs and users", F.col("rights")),
             ("of them logins as another principal, in a day", F.col("names")),
@@ -156,6 +175,11 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     )
 
 
+def _needs_login() -> Column:
+    """Whether who came with a token is refused what needs a login without one."""
+    return F.col("reason") == NO_LOGIN
+
+
 def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
     """Leave out what principals are refused in their zones again and again from the beginning on."""
     begin = seen.deeds.agg(F.min("first_seen").alias("table_since"))
@@ -165,7 +189,7 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
     known = F.when(F.col("known_since") <= F.col("begun"), F.col("known_since"))
     from_the_start = F.col("begun") <= F.coalesce(known, "table_since") + F.lit(thresholds.refused_settling)
     return (
-        seen.zones.of(refused)
+        with_home_since(refused, seen)
         .withColumns({"begun": F.min("first_seen").over(there), "days": days})
         .crossJoin(F.broadcast(begin))
         .where(~(from_the_start & (F.col("days") >= thresholds.refused_days)))

@@ -1,20 +1,24 @@
-"""A token is used in a new place after another principal has changed its owner's password, and the owner is silent.
+"""A token is used away from work after another has changed its owner's password, and the owner is silent.
 
 Who leaves a company loses the password on the last day. The tokens stay until they end, and the audit has no event for
-a person who leaves, so the rule looks for this:
+a person who leaves. So the rule looks for a change or a deletion of an owner's SCRAM credentials by another principal,
+or by a command. The owner had logged in without a token before, and does not do so for `back_within` after the change,
+nor before the use. A token that was made before the change is used more than `change_known` after it, in one of these
+places:
 
-- Another principal, or a command, has changed or deleted the owner's SCRAM credentials. The owner had logged in without
-  a token before, and does not do so for `back_within` after it, nor before the use.
-- A token that was made before the change is used in a zone and in a large network (/16, of IPv6 /48) to which the owner
-  came for the first time, more than `change_known` after the change.
+- *a new one*: the owner came to this zone and this large network (/16, of IPv6 /48) for the first time. The severity is
+  high, because who has left should have no token that works.
+- *over the Internet*: the owner works by day, and uses the token in a public network in which it is now and then, and
+  which the file of networks does not call an office, a VPN or a cluster. The severity is medium: whose password was
+  reset may work on at home, and be away for a week then.
 
-The last change before the owner came there counts. The severity is high: who has left should have no token that works.
+The last change before the use counts.
 
-A place is not strange if `change_moves` owners came to it on the same day from the same place. A principal that changes
-the credentials of `mass_change` users on a day rotates passwords, and none of these has left.
+A new place is not strange if `change_moves` owners came to it on the same day from the same place. A principal that
+changes the credentials of `mass_change` users on a day rotates passwords, and none of these has left.
 
-Not seen: an owner that goes on in its networks, one without SCRAM credentials, and changes made past the nodes, which
-have no event.
+Not seen: an owner that goes on in the company's networks, one without SCRAM credentials, and changes made past the
+nodes, which have no event.
 """
 
 from __future__ import annotations
@@ -33,11 +37,13 @@ from kafka_dt.pipeline.report.expressions import (
     distinct,
     distinct_over,
     first_and_last,
+    is_public,
     ok,
     some,
+    union,
     with_most,
 )
-from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
+from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_all_of_owner, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -59,24 +65,39 @@ class PasswordChangeThresholds:
     """A cluster that moves or fails over takes several along."""
     mass_change: int = threshold(10, "Users whose password one principal changes on a day")
     """Few leave on one day."""
-    change_known: timedelta = threshold(timedelta(hours=1), "Time from the change to a use in a new place")
+    change_known: timedelta = threshold(timedelta(hours=1), "Time from the change to a use away from work")
     """Who resets the password of a person on a trip does so while the person is on the telephone."""
 
 
 def uses_after_password_change(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
     """Find such tokens; one finding a token."""
     changes = seen.work("changes", _changes(seen, thresholds))
-    known = F.col("since") > F.col("changed_at") + F.lit(thresholds.change_known)
+    known_at = F.col("changed_at") + F.lit(thresholds.change_known)
     alone = seen.network_arrivals.where(F.col("others_moved") < thresholds.change_moves - 1)
-    later = alone.select("who", "wide", "since").join(changes, "who").where(known)
-    last = later.groupBy("who", "wide", "since").agg(F.max(F.struct("changed_at", "by")).alias("change"))
-    last = last.select("who", "wide", F.col("since").alias("came"), "change.changed_at", "change.by")
-    silent = seen.work("silent", last.join(_returns(last, seen, thresholds), ["who", "wide"], "left_anti"))
+    place = ["who", "wide", "outside"]
+    arrivals = alone.select("who", "wide", F.lit(False).alias("outside"), F.col("since").alias("came"))
+    came = union(arrivals, _outside(seen))
+    later = came.join(changes, "who").where(F.col("came") > known_at)
+    last = later.groupBy(*place, "came").agg(F.max(F.struct("changed_at", "by")).alias("change"))
+    last = last.select(*place, "came", "change.changed_at", "change.by")
+    silent = seen.work("silent", last.join(_returns(last, seen, thresholds), place, "left_anti"))
+    new = silent.where(~F.col("outside"))
+    places = union(new, silent.where("outside").join(new, ["who", "wide"], "left_anti"))
     zones = seen.arrivals.select("who", "zone", F.col("since").alias("zone_since"))
     made = seen.lives.select("token_id", "created_at")
-    uses = seen.usage.join(silent, ["who", "wide"]).join(zones, ["who", "zone"]).join(made, "token_id")
-    is_old = (F.col("created_at") < F.col("changed_at")) & (F.col("zone_since") > F.col("changed_at"))
-    return _findings(uses.where(is_old))
+    uses = seen.usage.join(places, ["who", "wide"]).join(zones, ["who", "zone"]).join(made, "token_id")
+    is_new = F.col("zone_since") > F.col("changed_at")
+    is_late = F.when(F.col("outside"), F.col("last_seen") > known_at).otherwise(is_new)
+    return _findings(uses.where((F.col("created_at") < F.col("changed_at")) & is_late))
+
+
+def _outside(seen: Observed) -> DataFrame:
+    """Give the networks of the Internet, but no homes, in which people used tokens, and when for the last time."""
+    people = seen.workdays.select("who")
+    homes = seen.homes.select("who", F.col("home_wide").alias("wide"))
+    public = seen.usage.where(is_public(F.col("wide"))).join(people, "who", "left_semi")
+    elsewhere = public.join(homes, ["who", "wide"], "left_anti").groupBy("who", "wide")
+    return elsewhere.agg(F.lit(True).alias("outside"), F.max("last_seen").alias("came"))
 
 
 def _changes(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
@@ -89,33 +110,39 @@ def _changes(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
 
 
 def _returns(last: DataFrame, seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
-    """Give the owners and networks (`who`, `wide`) of owners that came back, or that never logged in before."""
+    """Give the rows (`who`, `wide`, `outside`) of owners that came back, or that never logged in before."""
     own = seen.deeds.where(ok(EventType.LOGIN)).groupBy(F.col("principal").alias("who"), "date")
     days = own.agg(F.min("first_seen").alias("own_first"), F.max("last_seen").alias("own_last"))
     until = F.greatest(F.col("changed_at") + F.lit(thresholds.back_within), F.col("came"))
     is_back = (F.col("own_last") > F.col("changed_at")) & (F.col("own_first") < until)
-    rows = last.join(days, "who", "left").groupBy("who", "wide", "changed_at")
+    rows = last.join(days, "who", "left").groupBy("who", "wide", "outside", "changed_at")
     told = rows.agg(F.bool_or(is_back).alias("is_back"), F.min("own_first").alias("own_since"))
     never = F.col("own_since").isNull() | (F.col("own_since") >= F.col("changed_at"))
-    return told.where(F.col("is_back") | never).select("who", "wide")
+    return told.where(F.col("is_back") | never).select("who", "wide", "outside")
 
 
 def _findings(uses: DataFrame) -> DataFrame:
-    tokens = uses.groupBy("token_id", F.col("who").alias("owner")).agg(
-        *first_and_last(),
-        F.max("changed_at").alias("changed_at"),
-        F.slice(distinct("by"), 1, SHOWN).alias("by"),
-        F.sum("logins").alias("events"),
-        with_most("address", "logins").alias("address"),
-        F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
-        F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
-        F.slice(distinct("software"), 1, SHOWN).alias("clients"),
-        F.min("created_at").alias("made"),
+    since = F.greatest("first_seen", "changed_at")
+    tokens = (
+        uses.withColumn("first_seen", since)
+        .groupBy("token_id", F.col("who").alias("owner"))
+        .agg(
+            *first_and_last(),
+            F.max("changed_at").alias("changed_at"),
+            F.bool_and("outside").alias("outside"),
+            F.slice(distinct("by"), 1, SHOWN).alias("by"),
+            F.sum("logins").alias("events"),
+            with_most("address", "logins").alias("address"),
+            F.slice(distinct("address"), 1, SHOWN).alias("addresses"),
+            F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
+            F.slice(distinct("software"), 1, SHOWN).alias("clients"),
+            F.min("created_at").alias("made"),
+        )
     )
     return finding_rows(
         tokens,
         subject="token_id",
-        severity=F.lit(Severity.HIGH.value),
+        severity=high_if(~F.col("outside")),
         evidence=[
             ("password changed", as_text(F.col("changed_at"))),
             ("changed by", some(F.col("by"))),
@@ -130,9 +157,9 @@ def _findings(uses: DataFrame) -> DataFrame:
 USE_AFTER_PASSWORD_CHANGE: Final = Sign(
     kind="use_after_password_change",
     title="Used after its owner's password was changed",
-    meaning="The token is used in a new place after its owner's password was changed, and the owner does not log in.",
-    finds="a token that is used in a new place after its owner has lost the password, as people do who leave",
-    misses="an owner that goes on in its networks, and one without SCRAM credentials",
+    meaning="The token is used away from work after its owner's password was changed, and the owner does not log in.",
+    finds="a token that is used away from work after its owner has lost the password, as people do who leave",
+    misses="an owner that goes on in the company's networks, and one without SCRAM credentials",
     subject_type=SubjectType.TOKEN,
     thresholds=PasswordChangeThresholds(),
     rule=uses_after_password_change,

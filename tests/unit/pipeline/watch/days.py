@@ -162,3 +162,9 @@ def changed(acl: str | None = None, **fields: Any) -> Seen:
 
 
 ROTATION: Final = row(EventType.KEYS_CHANGED, minutes=-60)
+
+
+def refused_by_token(kind: EventType) -> Seen:
+    """Make a request of a job that came with a token, and may not do that."""
+    reason = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
+    return row(kind, reason=reason, principal="User:etl", owner="User:etl")

@@ -37,6 +37,7 @@ from tests.unit.pipeline.watch.days import (
     login,
     made,
     password_thief,
+    refused_by_token,
     row,
     spray,
     thief,
@@ -100,6 +101,10 @@ FOUND: Final[dict[str, tuple[list[Seen], tuple[str, str, str]]]] = {
             for each in JOBS
         ],
         ("refused_changes", "User:anna", "high"),
+    ),
+    "a session by token is refused two things": (
+        [refused_by_token(CREATED), refused_by_token(EventType.TOKENS_DESCRIBED)],
+        ("refused_changes", "User:etl", "medium"),
     ),
     "a first description": ([described("User:anna")], ("new_describer", "User:anna", "medium")),
     "allowed to create after other work": ([granted(), for_another()], ("new_requester", "t-new", "high")),
@@ -179,6 +184,11 @@ QUIET: Final[dict[str, tuple[list[Seen], Habits]]] = {
             for kind in (RENEWED, EventType.TOKEN_EXPIRED)
         ],
         company(),
+    ),
+    "a session by token is refused one thing, again and again": ([refused_by_token(CREATED)] * 9, company()),
+    "... two things, as on each day": (
+        [refused_by_token(CREATED), refused_by_token(EventType.TOKENS_DESCRIBED)],
+        company(refused_by_token={"User:etl": 3}),
     ),
     "one owner refused, again and again": (
         [row(CREATED, reason="DELEGATION_TOKEN_AUTHORIZATION_FAILED", principal="User:anna", owner="User:etl")] * 9,
