@@ -102,9 +102,11 @@ _FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
 _ONCE_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Every query is new code to the JVM. Its second compiler takes longer than it saves, also for ten million events, and
 without it the JVM has too little room for code unless it is told."""
-_COLLECTOR: Final = "-XX:+UseParallelGC"
+_LEAST_CPU: Final = "-XX:+UseParallelGC"
 """Pauses for garbage collection harm no user of a report, so the JVM uses the collector that needs the least CPU time,
 unless the user has chosen one: two are an error."""
+_LEAST_MEMORY: Final = "-XX:+UseSerialGC"
+"""Nor do they harm an ingest, which runs beside other programs: this collector lets the heap grow last."""
 _A_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JVM_ENVIRONMENT: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
@@ -141,6 +143,7 @@ def spark_session(
     delta: bool = False,
     kafka: bool = False,
     once: bool = False,
+    small: bool = False,
     ctrl_c: CtrlC | None = None,
 ) -> Iterator[SparkSession]:
     """Give a running Spark; it is stopped at the end, unless it ran before.
@@ -153,6 +156,7 @@ def spark_session(
         kafka: whether Spark's Kafka source is needed.
         once: whether each query is run once; on one machine Spark then spends less on making it fast, unless it was
             set up by `spark-submit`.
+        small: whether memory matters more than pauses; on one machine the JVM's heap then grows as little as it can.
         ctrl_c: is given the JVM to end; None = Ctrl-C is what pyspark makes of it.
 
     Raises:
@@ -164,7 +168,7 @@ def spark_session(
     with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
         packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
         settings = {**(_DELTA if delta else {}), **(conf or {})}
-        spark = _start(name, master, settings, Path(scratch), packages, once=once, ctrl_c=ctrl_c)
+        spark = _start(name, master, settings, Path(scratch), packages, once=once, small=small, ctrl_c=ctrl_c)
         try:
             yield spark
         finally:
@@ -196,9 +200,10 @@ def _start(
     packages: Sequence[str],
     *,
     once: bool,
+    small: bool,
     ctrl_c: CtrlC | None,
 ) -> SparkSession:
-    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once)
+    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once, small=small)
     if is_submitted() and master is not None:
         settings["spark.master"] = master
     spark_conf = SparkConf()
@@ -282,7 +287,14 @@ def _has_jvm() -> bool:
 
 
 def _settings(
-    name: str, master: str | None, conf: dict[str, str], scratch: Path, packages: Sequence[str], *, once: bool
+    name: str,
+    master: str | None,
+    conf: dict[str, str],
+    scratch: Path,
+    packages: Sequence[str],
+    *,
+    once: bool,
+    small: bool,
 ) -> dict[str, str]:
     """Give the settings that Spark is started with unless the caller gives others."""
     if not _has_java():
@@ -307,13 +319,16 @@ def _settings(
         ivy_settings = scratch / "ivysettings.xml"
         replace_file(ivy_settings, _IVY_SETTINGS)
         settings |= {"spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": str(ivy_settings)}
-    java_options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    if once and is_local(master):
-        settings |= _ONCE
-        collector = "" if _chooses_collector(conf) else _COLLECTOR
-        java_options = f"{_ONCE_JAVA_OPTIONS} {collector} {java_options}"
+    java_options = []
+    if is_local(master):
+        if once:
+            settings |= _ONCE
+            java_options.append(_ONCE_JAVA_OPTIONS)
+        if (once or small) and not _chooses_collector(conf):
+            java_options.append(_LEAST_CPU if once else _LEAST_MEMORY)
+    java_options += [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", conf.get(_DRIVER_JAVA_OPTIONS, "")]
     settings |= conf
-    settings[_DRIVER_JAVA_OPTIONS] = f"{java_options} {conf.get(_DRIVER_JAVA_OPTIONS, '')}".strip()
+    settings[_DRIVER_JAVA_OPTIONS] = " ".join(java_options).strip()
     return settings
 
 

@@ -120,7 +120,7 @@ def ingest(
     The table's quarantine keeps the lines that are not events, and the events that are too late or from the future.
     """
     source.check(conf)
-    with started("ingest", master, conf, delta=True, kafka=source.is_topic) as spark:
+    with started("ingest", master, conf, delta=True, kafka=source.is_topic, small=True) as spark:
         # Imported here: pyspark is an extra.
         from kafka_dt.pipeline.ingest import Ingest, Rules  # noqa: PLC0415
         from kafka_dt.pipeline.table import Table  # noqa: PLC0415

@@ -132,6 +132,7 @@ def started(
     delta: bool = False,
     kafka: bool = False,
     once: bool = False,
+    small: bool = False,
 ) -> Iterator[SparkSession]:
     """Give a running Spark.
 
@@ -142,6 +143,7 @@ def started(
         delta: whether Delta tables are read or written.
         kafka: whether Spark's Kafka source is needed.
         once: whether each query is run once.
+        small: whether memory matters more than pauses.
 
     Raises:
         PipelineError: Spark does not start.
@@ -153,6 +155,8 @@ def started(
     with ExitStack() as stack:
         ctrl_c = stack.enter_context(heeding_ctrl_c())
         with Console(stderr=True).status("Starting Spark"):
-            session = spark_session(name, master=master, conf=conf, delta=delta, kafka=kafka, once=once, ctrl_c=ctrl_c)
+            session = spark_session(
+                name, master=master, conf=conf, delta=delta, kafka=kafka, once=once, small=small, ctrl_c=ctrl_c
+            )
             spark = stack.enter_context(session)
         yield spark

@@ -28,10 +28,16 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def settings(
-    tmp_path: Path, master: str | None = None, packages: Sequence[str] = (), *, once: bool = False, **conf: str
+    tmp_path: Path,
+    master: str | None = None,
+    packages: Sequence[str] = (),
+    *,
+    once: bool = False,
+    small: bool = False,
+    **conf: str,
 ) -> dict[str, Any]:
     given = {key.replace("_", "."): value for key, value in conf.items()}
-    return session._settings("ingest", master, given, tmp_path, packages, once=once)
+    return session._settings("ingest", master, given, tmp_path, packages, once=once, small=small)
 
 
 @pytest.mark.usefixtures("java_home")
@@ -72,17 +78,24 @@ def test_queries_that_are_run_once_are_compiled_once_on_one_machine_and_as_usual
 @pytest.mark.parametrize(
     "name", ["spark_driver_extraJavaOptions", "spark_driver_defaultJavaOptions", "JAVA_TOOL_OPTIONS"]
 )
+@pytest.mark.parametrize(("once", "collector"), [(True, "UseParallelGC"), (False, "UseSerialGC")])
 def test_a_garbage_collector_that_the_user_has_chosen_is_the_only_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, once: bool, collector: str
 ) -> None:
-    assert "-XX:+UseParallelGC" in settings(tmp_path, once=True)["spark.driver.extraJavaOptions"].split()
+    own = settings(tmp_path, once=once, small=not once)
+    assert f"-XX:+{collector}" in own["spark.driver.extraJavaOptions"].split()
     chosen = "-Xss4m -XX:+UseG1GC"
     if name == "JAVA_TOOL_OPTIONS":
         monkeypatch.setenv(name, chosen)
-        given = settings(tmp_path, once=True)
+        given = settings(tmp_path, once=once, small=not once)
     else:
-        given = settings(tmp_path, once=True, **{name: chosen})
-    assert "UseParallelGC" not in given["spark.driver.extraJavaOptions"]
+        given = settings(tmp_path, once=once, small=not once, **{name: chosen})
+    assert collector not in given["spark.driver.extraJavaOptions"]
+
+
+@pytest.mark.usefixtures("java_home")
+def test_a_cluster_chooses_its_own_garbage_collector(tmp_path: Path) -> None:
+    assert "-XX:+Use" not in settings(tmp_path, "yarn", small=True)["spark.driver.extraJavaOptions"]
 
 
 @pytest.mark.usefixtures("java_home")
@@ -121,7 +134,7 @@ def test_executors_are_threads_of_a_local_master_alone(master: str, *, local: bo
 @pytest.mark.usefixtures("java_home")
 def test_what_spark_makes_is_for_its_owner_alone_unless_a_setting_opens_it(tmp_path: Path) -> None:
     assert settings(tmp_path)[session.UMASK] == "077"
-    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, (), once=False)
+    given = session._settings("ingest", None, {session.UMASK: "027"}, tmp_path, (), once=False, small=False)
     assert given[session.UMASK] == "027"
 
 
