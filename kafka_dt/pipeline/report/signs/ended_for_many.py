@@ -1,16 +1,18 @@
-"""A principal ends the tokens of others: of many owners, in use, from a place that is new to it, or with another tool.
+"""A principal ends tokens of others: of many owners, or in use, or from a place or with a library that is new to it.
 
 An owner ends its tokens, a scheduler those that it asked for, and an operator one now and then. A token that is given
 an expiry earlier than it had is ended, too; a renewal ends it if nothing but `ended_soon` is left. The cases:
 
-- *of many owners*: a principal that did not ask for the tokens ends those of `ended_owners` owners in a day, and of
-  `ended_factor` times more owners than on any day before. It stops the work of all of them. `ended_few_owners` owners
-  are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended some, this
-  one included, and if there were less than `ended_days` such days before: a service that renews does not end.
-- *in use*: a principal that did not ask for the tokens ends those of `ended_in_use` owners on a day (UTC) that were
-  used within `ended_used` before, and are tried again afterwards. These are half of the owners whose tokens it ends on
-  that day, or more, and it did so on fewer than `ended_days` days before. Who tidies up ends what is not used; who
-  stops the work of others does it to a few at a time.
+- *tokens of many owners*: a principal that did not ask for the tokens ends those of `ended_owners` owners in a day,
+  and of `ended_factor` times more owners than on any day before. It stops the work of all of them. `ended_few_owners`
+  owners are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended
+  some, this one included, and if there were less than `ended_days` such days before: a service that renews does not
+  end.
+- *tokens in use*: a principal that did not ask for the tokens ends those of `ended_in_use` owners or more on a day
+  (UTC). Clients had logged in with these tokens within `ended_used` before, and a node refuses a login with them
+  afterwards. These are half of the owners whose tokens the principal ends on that day, or more. An operator who tidies
+  up ends tokens that are not used, so most of the owners are not in use. A platform that ends running jobs as its work
+  does so on more than `ended_days` days; only the first of these are reported.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -19,7 +21,7 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   asked, with a library that it never used for anything. It is `ended_factor` times more owners than in any hour before,
   and most of the tokens had `ended_early` left.
 
-The severity is high if both place and library are new.
+The severity is high if both place and library are new, and medium otherwise.
 
 It is quiet for some hours before and after a change of the secret keys (`rotation`): an operator who rotates the key
 ends the tokens that the old one made. It is quiet, too, in the first days of a company in the table

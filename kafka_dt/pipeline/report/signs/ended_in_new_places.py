@@ -2,8 +2,8 @@
 
     places = ended_in_new_places(ends, acts, seen, thresholds)
 
-Who has the password of an operator or a scheduler comes from somewhere else. Offices, moves, standbys and journeys
-explain most new places.
+A thief who has the password of an operator or a scheduler logs in from another place. Most new places are honest:
+another office, a move, a standby that took over, a trip.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def ended_in_new_places(
 
 
 def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Give the places to which principals came late, and which the company does not explain.
+    """Give the places to which principals came after `ending_history`, and which the company does not explain.
 
     The columns are `principal`, `zone`, `wide`, `place_since`, and `counts`, what was counted, as text.
     """

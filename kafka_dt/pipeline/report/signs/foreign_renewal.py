@@ -1,4 +1,4 @@
-"""A token is renewed by a principal that never renewed it, while another one does.
+"""A principal renews a token, or tries to, that never did so, or in an unusual way.
 
 To renew a token, a principal needs the token's HMAC, and has to be its owner or one of its renewers. So there are these
 cases:
@@ -25,10 +25,10 @@ cases:
   times, on two days and 20 hours apart or more, at least once away from home. Of at least `makers` people who make
   their tokens, a share `keepers_share` at most keeps one so long. Who has a person's password can do this. The severity
   is medium.
-- *its renewer elsewhere*: a service that has renewed `elsewhere_tokens` tokens of others or more renews this one in a
-  zone and from a large network (/16, of IPv6 /48) from which it renews `elsewhere_few` tokens, or `elsewhere_share` of
-  them, at most. And it goes on somewhere else: it has not moved or failed over. A thief has the service's keytab. The
-  severity is medium.
+- *its renewer elsewhere*: a service renews tokens of others, `elsewhere_tokens` or more in the table. It renews this
+  one in a zone and from a large network (/16, of IPv6 /48) from which it renews at most `elsewhere_few` tokens, or
+  `elsewhere_share` of its tokens if that is more. The service renews from another network later, so it has not moved
+  or failed over: a thief may have its keytab or password. The severity is medium.
 - *kept without use*: the same as *kept alive*, of a token that its job has used for the last time, if another principal
   than the owner renews it `kept_renewals` times after that, over a day or longer. The severity is medium.
 
@@ -364,9 +364,9 @@ def _names(name: Column) -> Column:
 FOREIGN_RENEWAL: Final = Sign(
     kind="foreign_renewal",
     title="Renewed by a stranger",
-    meaning="A principal that never renewed the token renews it, or tries to; it has the token's HMAC.",
-    finds="a principal that renews a token, or tries to, and never did, or elsewhere; one renewed unlike its owner's",
-    misses="the usual renewer's keytab in its network, an engineer's on call, and the owner's password at its home",
+    meaning="A principal renews the token, or tries to, that never did, or in an unusual way; it has the token's HMAC.",
+    finds="a new principal that renews a token or tries to, the usual one elsewhere, and one renewed unlike others",
+    misses="a thief with the keytab of the usual renewer, an engineer on call or the owner, in the place of its owner",
     subject_type=SubjectType.TOKEN,
     thresholds=RenewalThresholds(),
     rule=foreign_renewals,

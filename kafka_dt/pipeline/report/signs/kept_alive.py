@@ -42,7 +42,7 @@ def with_kept_alive(renewers: DataFrame, lives: DataFrame, thresholds: RenewalTh
 
 
 def _kept_alive(thresholds: RenewalThresholds) -> Column:
-    """Whether another principal renews a token again and again of an owner whose tokens are not renewed."""
+    """Whether another principal renews, again and again, a token of an owner whose other tokens are not renewed."""
     others = (F.col("principal") != F.col("owner")) & (F.col("principal") != F.col("requester"))
     a_service = F.col("kept_for") > thresholds.kept_owners
     return (F.col("renewals") >= thresholds.kept_renewals) & others & _never_renewed(thresholds) & ~a_service

@@ -3,13 +3,13 @@
     made = made_once(seen, made, thresholds)
 
 A scheduler creates tokens for the same owners again and again. If it takes over a service, it goes on, or the others
-stop. Left out are
+stop. The rule leaves out
 
 - people: one who starts jobs by hand opens a notebook once;
-- requesters that serve fewer owners day after day than there are days on which they have served one once, such as the
-  login for emergencies;
+- requesters for which such tokens are found on as many days as they have owners that they serve for longer than a day,
+  or on more, such as a login for emergencies;
 - tokens that were used, and only in zones and with libraries with which the owner's tokens, or those of the requester's
-  other owners, were used a day before: one scheduler runs the job of another one.
+  other owners, were used more than a day earlier: one scheduler runs the job of another one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
 
     Returns:
         Those rows of `made`, with how many tokens of the owner others created before (`others_tokens`), since when
-        (`others_since`), who creates them before and afterwards (`others`), and when the requester began (`since`).
+        (`others_since`), who creates them afterwards (`others`), and when the requester began (`since`).
     """
     pairs = (
         seen.lives.where(F.col("owner") != F.col("requester"))
@@ -69,7 +69,7 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
             F.count(F.when(before, 1)).alias("others_tokens"),
             F.min("created_at").alias("others_since"),
             F.count(F.when(after, 1)).alias("afterwards"),
-            F.collect_set("other").alias("others"),
+            F.collect_set(F.when(after, F.col("other"))).alias("others"),
         )
     )
     known = (F.col("others_tokens") >= thresholds.renewer_tokens) & (

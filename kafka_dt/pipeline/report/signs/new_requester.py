@@ -23,14 +23,15 @@ finding. The cases:
   the owner, and allows a principal to renew it that no other token names but that principal's own. A thief has the
   requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
   `requester_history` before.
-
 - *the first token of a service, made elsewhere*: the owner has logged in without tokens for `without_tokens`, on as
   many days, and makes its first one in a zone where it never was (`first_tokens.py`). A thief has its password or its
   certificate. People who work by day try tokens; they are quiet.
-- *once, while others go on*: a requester that creates tokens for `scheduled` other owners day after day creates them
-  for a service within one day only. Others create the service's tokens, `renewer_tokens` of them before, since
-  `requester_history`, and more a day later (`made_once.py`). A thief has the password of a scheduler, and creates a
-  token for any owner. It is quiet if the token is used as those of the service or of the requester's others are.
+- *once, while others go on*: a requester that creates tokens for `scheduled` other owners for longer than a day
+  creates them for a service within one day only. Other requesters created `renewer_tokens` tokens of the service
+  before, the first more than `requester_history` earlier, and at least one more than a day later (`made_once.py`). A
+  thief who has the password of a scheduler can create a token for any owner. The rule leaves out people, a login for
+  emergencies, which does so again and again, and tokens that are used only in zones and with libraries in which tokens
+  of the service, or of the requester's other owners, were used before.
 
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
@@ -45,8 +46,9 @@ own, too: people whose tokens a hub of notebooks creates make one by hand now an
 operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
 
 Not seen: a thief that creates tokens as the owner's usual requester does, for a person as a hub of notebooks does, or
-for a service on two days; one on a machine of the owner with its library, one with an administrator's password and a
-second account that uses the token at the job's place with its library, and a new requester of an owner that is new.
+for a service over more than a day; one on a machine of the owner with its library, one with an administrator's
+password and a second account that uses the token at the job's place with its library, and a new requester of an owner
+that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
@@ -364,7 +366,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
             ("may be renewed by", F.when(F.size("renewers") > 0, some(F.col("renewers")))),
             ("tokens of an owner that others created before", F.when(~own, F.col("others_tokens"))),
             ("other tokens of the owner", F.when(own, F.col("others_tokens"))),
-            ("also created afterwards, by", F.when(F.size("go_on") > 0, some(F.col("go_on")))),
+            ("others that create them afterwards", F.when(F.size("go_on") > 0, some(F.col("go_on")))),
             ("they are created since", as_text(F.col("others_since"))),
             ("the requester is known since", as_text(F.col("known_since"))),
             ("allowed", as_text(F.col("granted_at"))),
@@ -378,7 +380,7 @@ NEW_REQUESTER: Final = Sign(
     kind="new_requester",
     title="Created by a new requester",
     meaning="A principal creates tokens for an owner as neither of the two did until now.",
-    finds="the first token of a requester for an owner, a scheduler's only one, and a service's first one elsewhere",
+    finds="a requester's first token for an owner, a scheduler's single one, and a service's first one in a new place",
     misses="the usual requester's password in the hands of one who creates as it does",
     subject_type=SubjectType.TOKEN,
     thresholds=RequesterThresholds(),

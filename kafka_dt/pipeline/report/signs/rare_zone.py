@@ -15,7 +15,8 @@ It takes `neighbours` to know a zone. These visits are quiet:
 - `visitors` owners from the same zone or large network, or more, are there within a day as well, with libraries that
   they had before: a cluster fails over, or moves. A move for good is quiet, because the owner does not stay at home.
 - The owner comes with a group of people, who bring their notebooks.
-- It begins on many machines (`peers.MACHINES`) with the owner's own library: a load test, or a new place of the job.
+- It begins on many machines (`peers.MACHINES`) with one library that the owner had before: a load test, or a new place
+  of the job.
 - It is a detour: the owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work
   goes on with clients that it had there.
 - The owner works by day, comes by day and with clients that it had, and others were in that large network before:

@@ -13,11 +13,11 @@ So is a principal that is refused several different things in a day (`refused_ki
 and ending tokens, and changing ACLs and users: it tries what its session may do. A program that lacks a right asks for
 one thing.
 
-To a principal that came with a token, two such things are a sign (`refused_by_token`) if the node refused them with
-`DELEGATION_TOKEN_REQUEST_NOT_ALLOWED`: they need a login without a token. A program that came with a token by mistake
-asks for one of them, or for several day after day. So refusals of a client do not count if it has worked there with
-this library for a day, and has them on more than `refused_token_days` days. A program that renews a token or else
-creates one, and came with a token by mistake, is reported on its first days.
+If a principal logged in with a token, two such requests in a day are enough (`refused_by_token`), if the node refused
+them with `DELEGATION_TOKEN_REQUEST_NOT_ALLOWED`: they need a login without a token. A program that logs in with a
+token by mistake sends one kind of request, or the same ones each day. So the rule ignores the refusals of a client
+that has logged in there with this library for a day and has them on more than `refused_token_days` days. What such a
+program is refused in its first day stays reported. The severity is medium.
 
 So is a principal that is known for `refused_history` and asks `refused_names` times in a day to log in as another one:
 its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
@@ -31,9 +31,9 @@ service renews tokens of many, as *Renewed by a stranger* says.
 A refused renewal or end of a token also says that the client has the token's HMAC; *Renewed by a stranger* reports it
 token by token.
 
-Not seen: a principal that tries the tokens of one owner only, or one thing before midnight (UTC) and one after it; a
-thief with the login of tests, in their zone, that is refused what they are refused; and a client that describes tokens
-it may not see, because the node answers it with an empty list.
+Not seen: a principal that tries the tokens of one owner only, or is refused one request before midnight (UTC) and the
+other after it; a thief with the login of tests, in their zone, that is refused what they are refused; and a client
+that describes tokens it may not see, because the node answers it with an empty list.
 """
 
 # The work is on refused requests, and there are few of them.
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
 NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
 _AT_HOME: Final = timedelta(days=1)
-"""Who has worked somewhere for so long is at home there."""
+"""A client that has worked somewhere for so long is at home there."""
 NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 """Who came with a token asks for what needs a login without one."""
 
@@ -96,9 +96,9 @@ class RefusedChangesThresholds:
     """Those of a working week."""
     refused_kinds: int = threshold(3, "Different things that a principal is refused in a day")
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
-    refused_by_token: int = threshold(2, "... of those that need a login without a token")
+    refused_by_token: int = threshold(2, "... or that need a login without a token, if it logged in with one")
     """With a token, no program gets as far as the ACL."""
-    refused_token_days: int = threshold(2, "... on so many days at most, if the client is at home there")
+    refused_token_days: int = threshold(2, "... on at most so many days, if the client has worked there for a day")
     """A program does it each time that it runs."""
 
 

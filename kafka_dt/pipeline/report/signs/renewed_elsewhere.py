@@ -2,8 +2,8 @@
 
     tokens = renewed_elsewhere(renewals, thresholds)
 
-A service that renews tokens for many runs somewhere, or in a few places. A thief with its keytab renews a token or two
-from somewhere else, and the service goes on where it is.
+A service that renews tokens for many runs in one place, or in a few. A thief with its keytab renews a few tokens from
+another one, and the service goes on where it is.
 """
 
 from __future__ import annotations

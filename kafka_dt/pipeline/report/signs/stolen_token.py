@@ -36,9 +36,10 @@ alone. A use is a sign in one of these cases:
 
 A zone is not strange if `move_together` owners came to it on the same day, with the libraries that they had before: a
 cluster moves, or fails over. Owners that come with a library that is new to them do not explain each other. Nor is a
-network strange on the day on which the owner came there on many machines (`peers.MACHINES`) with its own library: this
-is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the owner's line or
-cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients that it had there.
+network strange on the day on which the owner came there on many machines (`peers.MACHINES`) with one library that it
+had before: this is a load test, or a new place of the job. Nor is a detour told, unless the network is foreign: the
+owner's line or cluster is down, its home is silent meanwhile, as it is not else, and its work goes on with clients
+that it had there.
 
 A person who works by day is not strange by day in a network to which `neighbours_before` others had come from where the
 person was: colleagues work with a laptop in the office or on the VPN, too. The person is on a machine of their own, or

@@ -35,9 +35,10 @@ for who does not work around the clock if `login_colleagues` people log in there
 for a day or longer.
 
 A place is not strange if `login_moves` principals came to it on the same day from the same place, with the libraries
-that they had before; nor on the day on which the principal began there on many machines with its own library. Another
-program is not strange on a host on which several principals log in with the same library (`hosts.with_shared`), unless
-the principal logged in at every hour of the day before: people come to a bastion to administer, programs do not.
+that they had before; nor on the day on which the principal began there on many machines with one library that it had
+before. Another program is not strange on a host on which several principals log in with the same library
+(`hosts.with_shared`), unless the principal logged in at every hour of the day before: people come to a bastion to
+administer, programs do not.
 
 The severity is high where the principal is alone in a network with another client; but medium if it works by day, and
 comes in its day in the first week in which it is known.

@@ -1,24 +1,26 @@
-"""A token is used away from work after another has changed its owner's password, and the owner is silent.
+"""A token is used away from work after another principal has changed its owner's password, and the owner is silent.
 
 Who leaves a company loses the password on the last day. The tokens stay until they end, and the audit has no event for
 a person who leaves. So the rule looks for a change or a deletion of an owner's SCRAM credentials by another principal,
-or by a command. The owner had logged in without a token before, and does not do so for `back_within` after the change,
-nor before the use. A token that was made before the change is used more than `change_known` after it, in one of these
-places:
+or by a command. The owner had logged in without a token before. It does not do so for `back_within` after the change,
+nor, if the use comes later, until then. A token that was made before the change is used more than `change_known` after
+it, in one of these places:
 
 - *a new one*: the owner came to this zone and this large network (/16, of IPv6 /48) for the first time. The severity is
   high, because who has left should have no token that works.
-- *over the Internet*: the owner works by day, and uses the token in a public network in which it is now and then, and
-  which the file of networks does not call an office, a VPN or a cluster. The severity is medium: whose password was
-  reset may work on at home, and be away for a week then.
+- *over the Internet*: the owner works by day, and uses the token in a public network that is not the one it uses most,
+  and that the file of networks does not call an office, a VPN or a cluster. The severity is medium: a person whose
+  password was only reset may go on working at home with the token, and then be away for a week.
 
-The last change before the use counts.
+If there are several changes, the last one that is `change_known` older than this counts: the owner's arrival in the
+new place, or its last use of the public network.
 
 A new place is not strange if `change_moves` owners came to it on the same day from the same place. A principal that
 changes the credentials of `mass_change` users on a day rotates passwords, and none of these has left.
 
-Not seen: an owner that goes on in the company's networks, one without SCRAM credentials, and changes made past the
-nodes, which have no event.
+Not seen: an owner that goes on in the company's networks, or in the network that it uses most, as who always works at
+home does; one without SCRAM credentials; and changes made in ZooKeeper by other tools than kafka-dt, which have no
+event.
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ USE_AFTER_PASSWORD_CHANGE: Final = Sign(
     title="Used after its owner's password was changed",
     meaning="The token is used away from work after its owner's password was changed, and the owner does not log in.",
     finds="a token that is used away from work after its owner has lost the password, as people do who leave",
-    misses="an owner that goes on in the company's networks, and one without SCRAM credentials",
+    misses="an owner that goes on in the company's networks or where it mostly is, and one without SCRAM credentials",
     subject_type=SubjectType.TOKEN,
     thresholds=PasswordChangeThresholds(),
     rule=uses_after_password_change,
