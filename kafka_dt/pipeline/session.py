@@ -167,8 +167,12 @@ def spark_session(
         return
     with tempfile.TemporaryDirectory(prefix="kafka-dt-spark-") as scratch:
         packages = [*([DELTA_PACKAGE] if delta else ()), *([KAFKA_PACKAGE] if kafka else ())]
-        settings = {**(_DELTA if delta else {}), **(conf or {})}
-        spark = _start(name, master, settings, Path(scratch), packages, once=once, small=small, ctrl_c=ctrl_c)
+        given = {**(_DELTA if delta else {}), **(conf or {})}
+        if is_submitted():
+            settings = given if master is None else {**given, "spark.master": master}
+        else:
+            settings = _settings(name, master, given, Path(scratch), packages, once=once, small=small)
+        spark = _start(settings, Path(scratch), once=once, ctrl_c=ctrl_c)
         try:
             yield spark
         finally:
@@ -192,20 +196,7 @@ def runs_here(spark: SparkSession) -> bool:
     return is_local(str(spark.sparkContext.master))
 
 
-def _start(
-    name: str,
-    master: str | None,
-    conf: dict[str, str],
-    scratch: Path,
-    packages: Sequence[str],
-    *,
-    once: bool,
-    small: bool,
-    ctrl_c: CtrlC | None,
-) -> SparkSession:
-    settings = conf if is_submitted() else _settings(name, master, conf, scratch, packages, once=once, small=small)
-    if is_submitted() and master is not None:
-        settings["spark.master"] = master
+def _start(settings: Mapping[str, str], scratch: Path, *, once: bool, ctrl_c: CtrlC | None) -> SparkSession:
     spark_conf = SparkConf()
     for key, value in settings.items():
         spark_conf.set(key, value)
@@ -229,7 +220,7 @@ def _start(
         spark.conf.set(key, value)
     if not runs_here(spark):
         _ship(spark, scratch)
-    elif once and not is_submitted() and _PARTITIONS not in conf:
+    elif once and not is_submitted() and _PARTITIONS not in settings:
         spark.conf.set(_PARTITIONS, 2 * spark.sparkContext.defaultParallelism)
     return spark
 

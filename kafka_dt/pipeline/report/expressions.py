@@ -217,6 +217,11 @@ def distinct(values: Column | str) -> Column:
     return F.array_sort(F.collect_set(values))
 
 
+def distinct_in(arrays: Column | str) -> Column:
+    """Aggregate the different values of all arrays, sorted."""
+    return F.array_sort(F.array_distinct(F.flatten(F.collect_set(arrays))))
+
+
 def as_text(instant: Column) -> Column:
     """Show an instant as people read it; null stays null."""
     return F.date_format(instant, INSTANT_FORMAT)

@@ -55,6 +55,7 @@ from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     distinct,
+    distinct_in,
     first_and_last,
     hour_number,
     of_type,
@@ -270,7 +271,7 @@ def _findings(ends: DataFrame) -> DataFrame:
     days = ends.groupBy("principal", "date").agg(
         *first_and_last(),
         F.sum("deeds").alias("events"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_set("case")))).alias("cases"),
+        distinct_in("case").alias("cases"),
         F.max(F.col("in_place") & F.col("new_library")).alias("both_new"),
         F.sum(F.when(later, F.col("deeds"))).alias("shortened"),
         F.count_distinct("owner").alias("owners"),

@@ -78,7 +78,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.kept_alive import WITHOUT_USE, with_kept_alive
 from kafka_dt.pipeline.report.signs.kept_by_people import kept_by_people
-from kafka_dt.pipeline.report.signs.machines import with_home_since
+from kafka_dt.pipeline.report.signs.machines import with_at_home
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER, answers_of_others
 from kafka_dt.pipeline.report.signs.renewed_elsewhere import renewed_elsewhere
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
@@ -281,15 +281,12 @@ def _with_homes(renewals: DataFrame, seen: Observed, thresholds: RenewalThreshol
     The principal has worked there with this library for a while (`at_home`), or administrators share the machine
     (`on_jump_host`).
     """
-    home_since = F.col("home_since") + F.lit(thresholds.renewed_at_home)
-    placed = with_home_since(renewals, seen)
     administration = seen.deeds.where(ok(*ADMINISTRATION) & (F.col("address") != UNKNOWN))
     each = administration.groupBy("address", "principal").agg(F.min("first_seen").alias("since"))
     since = nth("since", thresholds.administrators).alias("jump_host_since")
     jump_hosts = each.groupBy("address").agg(since)
-    rows = placed.join(jump_hosts, "address", "left")
-    there = {"at_home": home_since, "on_jump_host": F.col("jump_host_since")}
-    return rows.withColumns({name: F.coalesce(each <= F.col("time"), F.lit(False)) for name, each in there.items()})
+    rows = with_at_home(renewals, seen, "time", thresholds.renewed_at_home).join(jump_hosts, "address", "left")
+    return rows.withColumn("on_jump_host", F.coalesce(F.col("jump_host_since") <= F.col("time"), F.lit(False)))
 
 
 def _renewers(renewals: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import ok
-from kafka_dt.pipeline.report.signs.machines import with_home_since
+from kafka_dt.pipeline.report.signs.machines import with_at_home
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,6 +64,5 @@ def _made_away(seen: Observed, thresholds: RenewalThresholds) -> DataFrame:
     made = seen.deeds.where(ok(EventType.TOKEN_CREATED)).select(
         *("principal", "address", "software", "token_id"), F.col("first_seen").alias("made")
     )
-    at_home = F.col("home_since") + F.lit(thresholds.renewed_at_home) <= F.col("made")
-    placed = with_home_since(made, seen)
-    return placed.where(~F.coalesce(at_home, F.lit(False))).select("token_id", "principal")
+    placed = with_at_home(made, seen, "made", thresholds.renewed_at_home)
+    return placed.where(~F.col("at_home")).select("token_id", "principal")

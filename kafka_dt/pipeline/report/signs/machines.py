@@ -2,7 +2,7 @@
 
 machines = machines_of(deeds, timedelta(days=5))        # `late`: new ones
 strange = on_strange_machines(uses, seen)
-rows = with_home_since(rows, seen)                      # `home_since`
+rows = with_at_home(rows, seen, "time", known)          # `at_home`
 """
 
 from __future__ import annotations
@@ -93,14 +93,20 @@ def on_strange_machines(uses: DataFrame, seen: Observed) -> DataFrame:
     return uses.join(own.where(F.coalesce(same, F.lit(False)) | pods).select(_USE), _USE, "left_anti")
 
 
-def with_home_since(rows: DataFrame, seen: Observed) -> DataFrame:
-    """Add the zone of each row, and since when its principal logs in there with its library (`home_since`).
+def with_at_home(rows: DataFrame, seen: Observed, at: str, known: timedelta) -> DataFrame:
+    """Add the zone of each row, and whether its principal is at home there (`at_home`).
+
+    It is if it logged in there with its library, the first time at least so long ago.
 
     Args:
         rows: has `principal`, `address` and `software`.
         seen: what the report has computed.
+        at: the column of the instant of a row.
+        known: after how long a principal is at home.
     """
     homes = seen.clients.groupBy(F.col("who").alias("principal"), "zone", "software").agg(
         F.min("first_seen").alias("home_since")
     )
-    return seen.zones.of(rows).join(homes, ["principal", "zone", "software"], "left")
+    placed = seen.zones.of(rows).join(homes, ["principal", "zone", "software"], "left")
+    at_home = F.coalesce(F.col("home_since") + F.lit(known) <= F.col(at), F.lit(False))
+    return placed.withColumn("at_home", at_home).drop("home_since")

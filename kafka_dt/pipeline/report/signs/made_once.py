@@ -68,7 +68,6 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
         .agg(
             F.count(F.when(before, 1)).alias("others_tokens"),
             F.min("created_at").alias("others_since"),
-            F.count(F.when(after, 1)).alias("afterwards"),
             F.collect_set(F.when(after, F.col("other"))).alias("others"),
         )
     )
@@ -76,8 +75,8 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
         F.col("others_since") + F.lit(thresholds.requester_history) < F.col("since")
     )
     days = distinct_over(F.to_date("since"), Window.partitionBy("requester"))
-    found = judged.where(known & (F.col("afterwards") > 0)).withColumn("days", days)
-    strange = found.where(F.col("days") < F.col("again")).drop("again", "afterwards", "days")
+    found = judged.where(known & (F.size("others") > 0)).withColumn("days", days)
+    strange = found.where(F.col("days") < F.col("again")).drop("again", "days")
     rows = seen.work("made_once", made.join(strange, ["owner", "requester"]))
     return rows.join(_used_as_usual(rows, seen), "token_id", "left_anti")
 

@@ -67,6 +67,7 @@ from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since, token_gr
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
+    distinct_in,
     of_first,
     ok,
     some,
@@ -343,7 +344,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
         F.max((F.col("operator") == F.col("requester")) & ~F.col("in_office")).alias("by_itself"),
         F.slice(distinct("renewer"), 1, SHOWN).alias("renewers"),
         F.min("zone").alias("zone"),
-        F.slice(F.array_sort(F.array_distinct(F.flatten(F.collect_set("others")))), 1, SHOWN).alias("go_on"),
+        F.slice(distinct_in("others"), 1, SHOWN).alias("go_on"),
     )
     late = (F.col("case") == ALLOWED) & F.col("by_itself")
     many = F.col("different") >= thresholds.new_owners

@@ -58,9 +58,10 @@ from kafka_dt.pipeline.report.expressions import (
     some,
     with_most,
 )
+from kafka_dt.pipeline.report.peers import SETTLED
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.foreign_renewal import FOREIGN_RENEWAL, OWNER_MISMATCH, PLACE, serves, services
-from kafka_dt.pipeline.report.signs.machines import with_home_since
+from kafka_dt.pipeline.report.signs.machines import with_at_home
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ if TYPE_CHECKING:
 
 NOT_ALLOWED: Final = ("DELEGATION_TOKEN_OWNER_MISMATCH", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
 NO_RIGHT: Final = "CLUSTER_AUTHORIZATION_FAILED"
-_AT_HOME: Final = timedelta(days=1)
-"""A client that has worked somewhere for so long is at home there."""
 NO_LOGIN: Final = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 """Who came with a token asks for what needs a login without one."""
 
@@ -112,8 +111,8 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(of_day)
     kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), of_day)
     there = Window.partitionBy("principal", "zone", "software")
-    at_home = F.coalesce(F.col("home_since") + F.lit(_AT_HOME) <= F.col("first_seen"), F.lit(False))
-    is_usual = at_home & (distinct_over(F.when(_needs_login(), F.col("date")), there) > thresholds.refused_token_days)
+    token_days = distinct_over(F.when(_needs_login(), F.col("date")), there)
+    is_usual = F.col("at_home") & (token_days > thresholds.refused_token_days)
     kinds_by_token = distinct_over(F.when(_needs_login() & ~F.col("usual"), F.col("type")), of_day)
     in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
     in_a_day, in_a_week = (
@@ -130,8 +129,9 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     known = F.coalesce(F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen"), F.lit(False))
     refused = seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
     since = known_since(seen.deeds, seen.clients)
+    placed = with_at_home(refused.join(since, "principal", "left"), seen, "first_seen", SETTLED)
     rows = (
-        _without_services(_without_tests(refused.join(since, "principal", "left"), seen, thresholds), seen)
+        _without_services(_without_tests(placed, seen, thresholds), seen)
         .withColumn("usual", is_usual)
         .withColumns({"rights": rights, "kinds": kinds, "kinds_by_token": kinds_by_token, "names": names})
         .withColumns({"in_a_day": in_a_day, "in_a_week": in_a_week})
@@ -189,8 +189,7 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
     known = F.when(F.col("known_since") <= F.col("begun"), F.col("known_since"))
     from_the_start = F.col("begun") <= F.coalesce(known, "table_since") + F.lit(thresholds.refused_settling)
     return (
-        with_home_since(refused, seen)
-        .withColumns({"begun": F.min("first_seen").over(there), "days": days})
+        refused.withColumns({"begun": F.min("first_seen").over(there), "days": days})
         .crossJoin(F.broadcast(begin))
         .where(~(from_the_start & (F.col("days") >= thresholds.refused_days)))
     )
