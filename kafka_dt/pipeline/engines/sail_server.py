@@ -1,15 +1,16 @@
 """The process in which Sail runs: out of reach of all other processes but the one that has started it.
 
-    python -P sail_server.py SOCKET
+    python -P sail_server.py SOCKET SECONDS
 
 Sail listens on a TCP port and authenticates no client, and a client may run any Python. So this process leaves the
 machine's network for one of its own (a network namespace, with nothing but a loopback device), where no other process
 can connect. It relays the socket at the path SOCKET, which is for the owner of its directory alone, to that port.
 
 It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does, and
-deletes the directory of the socket, should its parent have had no time for that. It is run as a file, because an import
-of its package starts threads, with which a process may not leave; and with `-P`, because no module of the directory in
-which it is started is ours.
+deletes the directory of the socket, should its parent have had no time for that. It ends with the status `STOOD_STILL`
+when it has used next to no processor time for SECONDS: Sail has waited for ever before, and what waits for it would as
+well. It is run as a file, because an import of its package starts threads, with which a process may not leave; and with
+`-P`, because no module of the directory in which it is started is ours.
 
 Limits: no object stores and nothing else that a process reaches by the network (mounted file systems are the kernel's),
 and Linux alone.
@@ -28,6 +29,7 @@ import shutil
 import socket
 import struct
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -41,10 +43,16 @@ _IFREQ: Final = "16sH22x"
 _CHUNK: Final = 1 << 18
 _LOOPBACK: Final = "127.0.0.1"
 _FIRST_TO_GO: Final = "1000"
+_NEXT_TO_NONE: Final = 0.002
+"""The share of a processor that a process may use which only waits."""
+_LOOKS: Final = 10
+"""How often in a row it stands still, because a process that was suspended finds that once."""
+STOOD_STILL: Final = 75
+"""The status with which the process ends when it stands still (EX_TEMPFAIL in sysexits.h)."""
 
 
-def main(path: str) -> None:
-    """Serve the socket at a path until stdin ends."""
+def main(path: str, still_s: float) -> None:
+    """Serve the socket at a path until stdin ends, or until this process has stood still for so many seconds."""
     try:
         _leave_network()
     except OSError as error:
@@ -59,7 +67,7 @@ def main(path: str) -> None:
     server = SparkConnectServer(_LOOPBACK, 0)
     server.start(background=True)
     _, port = server.listening_address
-    asyncio.run(_relay(path, port))
+    asyncio.run(_relay(path, port, still_s))
 
 
 def _leave_network() -> None:
@@ -81,8 +89,8 @@ def _unshare(flags: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-async def _relay(path: str, port: int) -> None:
-    """Relay connections to a Unix socket to a TCP port until stdin ends."""
+async def _relay(path: str, port: int, still_s: float) -> None:
+    """Relay connections to a Unix socket to a TCP port until stdin ends, or this process stands still."""
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         other_reader, other_writer = await asyncio.open_connection(_LOOPBACK, port)
@@ -91,10 +99,14 @@ async def _relay(path: str, port: int) -> None:
     async with await asyncio.start_unix_server(relay, path):
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        await asyncio.to_thread(sys.stdin.read)
+        end = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
+        still, used_s, look_s = 0, time.process_time(), still_s / _LOOKS
+        while still < _LOOKS and not (await asyncio.wait({end}, timeout=look_s))[0]:
+            before_s, used_s = used_s, time.process_time()
+            still = still + 1 if used_s - before_s < look_s * _NEXT_TO_NONE else 0
         shutil.rmtree(Path(path).parent, ignore_errors=True)
         # Nothing is kept, so nothing needs an orderly end; what is under way would delay it.
-        os._exit(0)
+        os._exit(0 if end.done() else STOOD_STILL)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,4 +122,4 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], float(sys.argv[2]))

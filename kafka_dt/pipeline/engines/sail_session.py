@@ -24,6 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from kafka_dt.pipeline.engines.sail_server import STOOD_STILL
 from kafka_dt.pipeline.errors import ReportFailed, SailFailed, SailNotStarted
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _READY: Final = "ready"
 _END_S: Final = 5.0
 _DYING_S: Final = 3.0
 """How long its process may outlive its connections: a report that fails waits so long to know."""
+_STILL_S: Final = 600.0
+"""Longer than a report does anything else than wait for Sail, such as writing its page."""
 _CONNECT_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """In the environment it makes pyspark's functions those of Spark Connect."""
 _PRIVATE: Final = 0o077
@@ -67,12 +70,15 @@ _SETTINGS: Final = MappingProxyType(
 
 
 @contextmanager
-def sail_session() -> Iterator[SparkSession]:
+def sail_session(*, still_s: float = _STILL_S) -> Iterator[SparkSession]:
     """Give a session on a Sail of this machine, which ends with the block.
+
+    Args:
+        still_s: for how many seconds Sail may use next to no processor time before it is taken to stand still.
 
     Raises:
         SailNotStarted: the system does not allow what it needs, or a package is missing.
-        SailFailed: a report failed in the block, by an error of Sail or because its process has ended.
+        SailFailed: a report failed in the block, by an error of Sail or because its process has ended or stood still.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise SailNotStarted(f"{missing[0]} is not installed")
@@ -83,7 +89,7 @@ def sail_session() -> Iterator[SparkSession]:
     path = Path(tempfile.mkdtemp(prefix="kafka-dt-sail-"), _SOCKET)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, path.parent, ignore_errors=True)
-        stack.enter_context(_server(path))
+        stack.enter_context(_server(path, still_s))
         stack.enter_context(_connect_mode())
         spark = _connected(path)
         stack.callback(_stop, spark)
@@ -93,10 +99,10 @@ def sail_session() -> Iterator[SparkSession]:
 
 
 @contextmanager
-def _server(path: Path) -> Iterator[None]:
+def _server(path: Path, still_s: float) -> Iterator[None]:
     """Run Sail behind a socket."""
     with subprocess.Popen(  # noqa: S603 - the command is ours
-        [sys.executable, "-P", str(_SERVER), str(path)],
+        [sys.executable, "-P", str(_SERVER), str(path), str(still_s)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**_SETTINGS, **os.environ},
@@ -145,6 +151,8 @@ def _way_of_its_end(process: subprocess.Popen[str]) -> str | None:
         return None
     if status == -signal.SIGKILL:
         return "Sail's process was killed, as it is when memory runs out"
+    if status == STOOD_STILL:
+        return "Sail stood still: it used no processor time"
     way = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
     return f"Sail's process has ended {way}"
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -65,7 +66,7 @@ def servers(parent: int) -> list[int]:
 def test_no_other_user_reaches_sail_and_no_process_by_the_network() -> None:
     (server,) = servers(os.getpid())
     assert Path(f"/proc/{server}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
-    socket = Path(Path(f"/proc/{server}/cmdline").read_bytes().split(b"\0")[-2].decode())
+    socket = Path(Path(f"/proc/{server}/cmdline").read_bytes().split(b"\0")[-3].decode())
     assert socket.is_socket()
     assert socket.parent.stat().st_mode & 0o077 == 0
 
@@ -136,6 +137,21 @@ def fail_with_sail() -> None:
 def test_a_session_whose_sail_is_killed_says_how_it_ended() -> None:
     with pytest.raises(SailFailed, match="Sail's process was killed"):
         fail_with_sail()
+
+
+def stand_still() -> None:
+    with sail_or_skip(still_s=2.0) as sail:
+        (server,) = servers(os.getpid())
+        begun_s = time.monotonic()
+        while time.monotonic() < begun_s + 3.0:
+            assert sail.session.range(3_000_000).agg(F.sum(F.sqrt("id"))).collect()
+        eventually(lambda: server not in servers(os.getpid()), 10)
+        sail.session.range(3).count()
+
+
+def test_a_session_whose_sail_stands_still_ends_and_says_so_but_not_one_whose_sail_works() -> None:
+    with pytest.raises(SailFailed, match="Sail stood still"):
+        stand_still()
 
 
 def test_a_session_that_has_ended_leaves_a_later_one_its_threads() -> None:

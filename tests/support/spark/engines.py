@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_A_DAY_S = 86_400.0
+"""Other tests run between two that share a Sail, which stands still meanwhile."""
+
 
 @contextmanager
 def sail_or_spark(spark: Callable[[], SparkSession]) -> Iterator[Engine]:
@@ -29,18 +32,18 @@ def sail_or_spark(spark: Callable[[], SparkSession]) -> Iterator[Engine]:
 
 
 @contextmanager
-def sail_or_skip() -> Iterator[SailEngine]:
-    """Give Sail where the system lets it run; skip the test elsewhere."""
+def sail_or_skip(still_s: float = _A_DAY_S) -> Iterator[SailEngine]:
+    """Give Sail where the system lets it run, until it stands still; skip the test elsewhere."""
     with ExitStack() as stack:
-        engine = _entered(stack)
+        engine = _entered(stack, still_s)
         if engine is None:
             pytest.skip("this system does not let Sail have a network of its own")
         yield engine
 
 
-def _entered(stack: ExitStack) -> SailEngine | None:
+def _entered(stack: ExitStack, still_s: float = _A_DAY_S) -> SailEngine | None:
     try:
-        return SailEngine(stack.enter_context(sail_session()))
+        return SailEngine(stack.enter_context(sail_session(still_s=still_s)))
     except SailNotStarted:
         if succeeds("unshare", "--net", "true"):
             raise
