@@ -35,6 +35,7 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     first_and_last,
     login_by_token,
+    of_first,
     of_type,
     ok,
     software,
@@ -51,6 +52,10 @@ ADMINISTRATION: Final = (EventType.ACL_CREATED, EventType.ACL_DELETED, EventType
 ALLOWS_TOKENS: Final = r"(?s)^ALLOW (CreateTokens|All) of ([A-Za-z]+) User:'(.*)' to (.*) from [^ ]+$"
 """The text of an ACL that lets a principal create tokens for a user (KIP-373): operation, pattern type, user,
 and principal."""
+ALLOWS_DESCRIBING: Final = (
+    r"(?s)^ALLOW (?:Describe|DescribeTokens|All) of [A-Za-z]+ (?:DelegationToken|User):'.*' to (.*) from [^ ]+$"
+)
+"""The text of an ACL that lets a principal describe tokens of others (KIP-48, KIP-373): the principal."""
 _SETTLING: Final = timedelta(days=3)
 """In so many days most addresses of a company have logged in once."""
 _DEED: Final = (
@@ -116,6 +121,18 @@ def token_grants(deeds: DataFrame) -> DataFrame:
         F.col("first_seen").alias("granted_at"),
         F.col("principal").alias("operator"),
     )
+
+
+def describe_grants(deeds: DataFrame) -> DataFrame:
+    """Give the ACLs that let a principal describe tokens of others.
+
+    Returns:
+        A row for each: the `principal`, when it was made first (`granted_at`), and by which `operator`.
+    """
+    acl = F.col("acl")
+    grants = deeds.where(ok(EventType.ACL_CREATED) & acl.rlike(ALLOWS_DESCRIBING)).groupBy("acl")
+    first = grants.agg(F.min("first_seen").alias("granted_at"), of_first("principal", "first_seen").alias("operator"))
+    return first.select(F.regexp_extract(acl, ALLOWS_DESCRIBING, 1).alias("principal"), "granted_at", "operator")
 
 
 def known_since(deeds: DataFrame, clients: DataFrame) -> DataFrame:

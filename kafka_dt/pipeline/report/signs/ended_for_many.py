@@ -13,6 +13,12 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   afterwards. These are half of the owners whose tokens the principal ends on that day, or more. An operator who tidies
   up ends tokens that are not used, so most of the owners are not in use. A platform that ends running jobs as its work
   does so on more than `ended_days` days; only the first of these are reported.
+- *in use, and not replaced*: one such token of a service is enough if the service gets no new token in the time
+  `ended_replaced` before or `ended_restarted` after, and if the principal ended tokens of others on less than
+  `ended_days` days before. The token has to be tried within `ended_used` after its end, in a zone where the service
+  used tokens for as long before: an operator may end a stolen token, which the thief tries again. The service is quiet
+  if it uses another token when it is refused, or within `ended_restarted`. The tokens of people are left out, because
+  people leave.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -36,8 +42,8 @@ And a new library is quiet if the principal asks for tokens with it within a day
 
 Not seen: tokens ended by commands that work on ZooKeeper (`kafka-dt token revoke --config`), which name no principal
 (`ended_by_command` looks at these); ends before and after midnight (UTC), which count apart; a thief that ends few
-tokens a day in a place of the principal, or ends them around a rotation; and one that ends a scheduler's tokens as the
-scheduler does, from its network and with its library.
+tokens a day in a place of the principal, if their owners have others, or ends them around a rotation; and one that ends
+a scheduler's tokens as the scheduler does, from its network and with its library.
 """
 
 # The work is on ends of tokens by others than the owner, and on what those that end some did and where.
@@ -51,7 +57,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.audit import EventType
+from kafka_dt.audit import EventType, Outcome
 from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     distinct,
@@ -69,12 +75,15 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
 MANY: Final = "tokens of many owners"
 IN_USE: Final = "tokens in use"
+NOT_REPLACED: Final = "in use, and not replaced"
+_LOGINS: Final = ("last_attempt", "last_login")
+_END: Final = ("token_id", "principal", "date")
 NEW_PLACE: Final = "from a place that is new to it"
 NEW_LIBRARY: Final = "with another library"
 
@@ -95,6 +104,10 @@ class EndedForManyThresholds:
     """Who ends a token by mistake does so for one owner."""
     ended_used: timedelta = threshold(timedelta(days=1), "... after a use within this time")
     """Most jobs run every day."""
+    ended_replaced: timedelta = threshold(timedelta(hours=1), "Time before an end in which a service gets a new token")
+    """Who replaces a token makes the new one first."""
+    ended_restarted: timedelta = threshold(timedelta(minutes=15), "... or after it")
+    """A job that is started anew makes its token within minutes; one that fails waits for a colleague."""
     ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
     """Who is called on a journey ends a token, and once more the one that came in its place."""
     ended_few_owners: int = threshold(2, "... or owners of tokens; so many of a service that seldom ends one, too")
@@ -129,6 +142,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
     cases = (
         told.join(_of_many_owners(ends, seen.deeds, thresholds), ["principal", "date"], "left")
         .join(_in_use(ends, seen.lives, thresholds), ["principal", "date"], "left")
+        .join(_not_replaced(ends, seen, thresholds), [*_END], "left")
         .join(places, ["principal", "zone", "wide"], "left")
         .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
     )
@@ -137,6 +151,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
         F.array(
             F.when(F.col("usual").isNotNull() & ~F.col("asked"), F.lit(MANY)),
             F.when(F.col("owners_in_use").isNotNull() & ~F.col("asked"), F.lit(IN_USE)),
+            F.when(F.col("owners_in_use").isNull() & ~F.col("asked") & F.col("not_replaced"), F.lit(NOT_REPLACED)),
             F.when(in_place, F.lit(NEW_PLACE)),
             F.when(F.col("new_library") & F.col("asked") & F.col("most").isNotNull(), F.lit(NEW_LIBRARY)),
         )
@@ -208,14 +223,11 @@ def _of_many_owners(ends: DataFrame, deeds: DataFrame, thresholds: EndedForManyT
 
 def _in_use(ends: DataFrame, lives: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the days on which principals ended tokens in use, of how many owners (`owners_in_use`)."""
-    tokens = lives.select("token_id", "last_attempt", "last_login")
-    not_asked = ends.where(~F.col("asked")).join(tokens, "token_id")
-    in_use = F.col("last_login") > F.col("first_seen") - F.lit(thresholds.ended_used)
-    refused = F.col("last_attempt") > F.greatest("last_seen", "last_login")
+    not_asked = ends.where(~F.col("asked")).join(lives.select("token_id", *_LOGINS), "token_id")
     before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
     days = not_asked.groupBy("principal", "date").agg(
         F.count_distinct("owner").alias("owners_of_day"),
-        F.count_distinct(F.when(in_use & refused, F.col("owner"))).alias("owners_in_use"),
+        F.count_distinct(F.when(_was_in_use(thresholds), F.col("owner"))).alias("owners_in_use"),
     )
     owners = F.col("owners_in_use")
     many = days.where((owners >= thresholds.ended_in_use) & (owners * 2 >= F.col("owners_of_day")))
@@ -223,6 +235,58 @@ def _in_use(ends: DataFrame, lives: DataFrame, thresholds: EndedForManyThreshold
         F.col("days_before") < thresholds.ended_days
     )
     return first.select("principal", "date", "owners_in_use")
+
+
+def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the ends of tokens in use whose services got no new token, and do not go on without it.
+
+    Returns:
+        `token_id`, `principal` and `date` of each, with `not_replaced`.
+    """
+    not_asked = ends.where(~F.col("asked"))
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
+    seldom = days.where(F.col("days_before") < thresholds.ended_days)
+    used = (
+        not_asked.join(seldom, ["principal", "date"])
+        .join(seen.lives.select("token_id", *_LOGINS), "token_id")
+        .where(_was_in_use(thresholds))
+        .join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
+        .select("token_id", "principal", "date", "owner", F.col("first_seen").alias("ended_at"))
+    )
+    tried = seen.work("ended_in_use", _tried_at_home(used, seen, thresholds))
+    prepared, restarted = F.lit(thresholds.ended_replaced), F.lit(thresholds.ended_restarted)
+    is_other = F.col("other_id") != F.col("token_id")
+    made = seen.lives.where("created_known").select("owner", "created_at", F.col("token_id").alias("other_id"))
+    near = F.col("created_at").between(F.col("ended_at") - prepared, F.col("ended_at") + restarted)
+    replaced = tried.join(made, "owner").where(near & is_other)
+    others = seen.usage.select(
+        F.col("who").alias("owner"), "first_seen", "last_seen", F.col("token_id").alias("other_id")
+    )
+    then = (F.col("first_seen") <= F.col("tried_at") + restarted) & (F.col("last_seen") >= F.col("tried_at"))
+    goes_on = tried.join(others, "owner").where(then & is_other)
+    explained = replaced.select(*_END).unionByName(goes_on.select(*_END)).distinct()
+    return tried.join(explained, [*_END], "left_anti").select(*_END, F.lit(True).alias("not_replaced"))
+
+
+def _tried_at_home(ended: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Keep the ends after which the token is tried, for the first time `tried_at`, in a zone that its owner had."""
+    refused = of_type(EventType.LOGIN) & (F.col("outcome") == Outcome.REFUSED.value)
+    tries = seen.deeds.where(refused).select("token_id", "address", "first_seen", "last_seen")
+    placed = seen.zones.of(ended.join(tries, "token_id").where(F.col("last_seen") > F.col("ended_at")))
+    homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone")
+    known = placed.join(homes.agg(F.min("first_seen").alias("home_since")), ["owner", "zone"])
+    soon = F.lit(thresholds.ended_used)
+    there = known.where(F.col("home_since") + soon < F.col("ended_at"))
+    tried_at = F.when(F.col("first_seen") > F.col("ended_at"), F.col("first_seen")).otherwise(F.col("last_seen"))
+    first = there.groupBy(*_END, "owner", "ended_at").agg(F.min(tried_at).alias("tried_at"))
+    return first.where(F.col("tried_at") <= F.col("ended_at") + soon)
+
+
+def _was_in_use(thresholds: EndedForManyThresholds) -> Column:
+    """Whether a token was used shortly before its end, and tried afterwards."""
+    used = F.col("last_login") > F.col("first_seen") - F.lit(thresholds.ended_used)
+    return used & (F.col("last_attempt") > F.greatest("last_seen", "last_login"))
 
 
 def _renewals(deeds: DataFrame) -> DataFrame:

@@ -2,9 +2,10 @@
 
 A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
 rule looks at tokens that a principal makes for itself from one address in a day, of which at most `hoard_used` were
-used within `hoard_soon`: `hoarded` or more within an hour, if it never made a token in that zone that was used;
-`hoard_fast` or more within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of
-them than the principal ever made in an hour before. The principal has to be known for `hoard_history`.
+used within `hoard_soon`: `hoarded` or more within an hour, if it never made a token in that zone that was used, or if
+`hoard_some` of them were used and others made soon afterwards; `hoard_fast` or more within an hour; or `hoard_at_once`
+within `AT_ONCE`. There have to be `hoard_factor` times more of them than the principal ever made in an hour before. The
+principal has to be known for `hoard_history`.
 
 Who takes hours for it, or days, and perhaps several machines, makes `hoard_by_hand` tokens or more in `HOARD_DAYS`
 days, and never made more than half as many in three days before. This is a sign if it is a person who works by day
@@ -12,9 +13,9 @@ days, and never made more than half as many in three days before. This is a sign
 crashes makes more.
 
 A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
-there before that were used, and waits between its starts; a container in a new place stays below `hoarded`, because
-these pauses grow. A service that makes tokens in vain is quiet if `hoard_together` others do so within a day from other
-addresses: something that all of them need is broken.
+there before that were used, uses one at most until it runs, and waits between its starts; a container in a new place
+stays below `hoarded`, because these pauses grow. A service that makes tokens in vain is quiet if
+`hoard_together` others do so within a day from other addresses: something that all of them need is broken.
 
 The severity is high where the zone and the library are both new to the principal.
 
@@ -66,6 +67,8 @@ AT_ONCE: Final = timedelta(minutes=3)
 """In which a person makes some tokens, or a script."""
 HOARD_DAYS: Final = 3
 """In which a person makes some tokens each evening."""
+_LOOP: Final = timedelta(minutes=15)
+"""The longest pause between two starts of a job that crashes."""
 SLOW: Final = 3
 """Tokens that a hand makes in an hour."""
 
@@ -87,6 +90,8 @@ class HoardThresholds:
     """A new service shows in its first days what it does."""
     hoard_fast: int = threshold(60, "... so many where it makes its own, too")
     """One a minute: a container that crashes waits longer."""
+    hoard_some: int = threshold(2, "... or fewer, of which so many are used")
+    """A job that crashes uses all of its tokens, none, or the last ones."""
     hoard_at_once: int = threshold(6, "... so many within three minutes")
     """A container that crashes comes to five."""
     hoard_by_hand: int = threshold(6, "... so many in three days, by hand")
@@ -98,16 +103,19 @@ class HoardThresholds:
 def hoarded_tokens(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
     """Find principals that make many tokens for themselves without use; one finding for each principal."""
     made = seen.work("made", _made(seen, thresholds))
-    began = F.min("first_seen").over(Window.partitionBy("principal", "zone"))
     at_once = F.col("at_once") >= thresholds.hoard_at_once
+    began = F.min("first_seen").over(Window.partitionBy("principal", "zone"))
     of_burst = Window.partitionBy("principal", "address", F.to_date("first_seen"))
     share = F.avg(F.col("used").cast("int")).over(of_burst)
-    many = made.where((F.col("in_an_hour") >= thresholds.hoarded) | at_once).withColumn("share", share)
-    unused = many.where(F.col("share") <= thresholds.hoard_used).withColumn("began", began)
+    # The last token of a job that crashes is used when it runs in the end.
+    some_used = F.sum((F.col("used") & F.col("goes_on")).cast("int")).over(of_burst)
+    many = made.where((F.col("in_an_hour") >= thresholds.hoarded) | at_once)
+    many = many.withColumns({"share": share, "some_used": some_used, "began": began})
+    unused = many.where(F.col("share") <= thresholds.hoard_used)
     useful = made.where("ever_used").groupBy("principal", "zone").agg(F.min("first_seen").alias("useful_since"))
     is_new = ~F.coalesce(F.col("useful_since") < F.col("began"), F.lit(False))
-    is_fast = F.col("in_an_hour") >= thresholds.hoard_fast
-    found = unused.join(useful, ["principal", "zone"], "left").where(at_once | is_new | is_fast)
+    is_sure = is_new | (F.col("in_an_hour") >= thresholds.hoard_fast) | (F.col("some_used") >= thresholds.hoard_some)
+    found = unused.join(useful, ["principal", "zone"], "left").where(at_once | is_sure)
     at_a_time = _unlike_before(seen.work("many", _of_principals(found)), made, thresholds)
     at_a_time = seen.work("at_a_time", _unlike_others(_known(at_a_time, seen, thresholds), thresholds))
     by_hand = seen.work("hoards", _known(_by_hand(made, seen, thresholds), seen, thresholds))
@@ -187,7 +195,9 @@ def _made(seen: Observed, thresholds: HoardThresholds) -> DataFrame:
         "at_once": F.max("just_then").over(in_order.rangeBetween(0, few)),
     }
     end = seen.deeds.agg((F.max("last_seen") - F.lit(HOUR)).alias("end"))
-    counted = seen.zones.of(rows).withColumns(until_then).withColumns(around)
+    goes_on = F.lead("first_seen").over(Window.partitionBy("principal", "address").orderBy("first_seen", "token_id"))
+    goes_on = F.coalesce(goes_on <= F.col("first_seen") + F.lit(_LOOP), F.lit(False))
+    counted = seen.zones.of(rows).withColumns(until_then).withColumns(around).withColumn("goes_on", goes_on)
     return counted.crossJoin(F.broadcast(end)).where(F.col("first_seen") <= F.col("end"))
 
 

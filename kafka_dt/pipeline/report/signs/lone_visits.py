@@ -1,10 +1,15 @@
-"""Tokens of people are used over the Internet, where no other principal ever is, while their owner is elsewhere.
+"""Tokens are used over the Internet, where no other principal ever is, and their owner goes on elsewhere.
 
     visits = lone_visits(seen, known_for, known_days)
+    lines = lone_lines(seen, known_for)
 
-A person who travels logs in there without a token, to get one, or stays for longer than a day (`_BRIEF`), and is not
-in another network between two logins there that are `_AT_ONCE` apart or less. By day, a notebook in the office may go
-on. A thief has the token alone.
+*Visits* are those of people while they are elsewhere. A person who travels logs in there without a token, to get one,
+or stays for longer than a day (`_BRIEF`), and is not in another network between two logins there that are `_AT_ONCE`
+apart or less. By day, a notebook in the office may go on. A thief has the token alone.
+
+*Lines* are those of partners: programs whose logins come over the Internet, `_OUTSIDE` of them at least, and at any
+hour. A partner that has a new line logs in there without a token as well, or stays for longer than `_TRIED`. One that
+passes its token on does neither. One that has such lines on more than `_HABIT` days roams.
 """
 
 from __future__ import annotations
@@ -16,8 +21,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import UNKNOWN, is_public, ok
-from kafka_dt.pipeline.report.lives import days_of
+from kafka_dt.pipeline.report.expressions import DAY_H, UNKNOWN, distinct_over, is_public, ok
+from kafka_dt.pipeline.report.lives import days_of, hours_of
 from kafka_dt.pipeline.report.workdays import is_in_day
 
 if TYPE_CHECKING:
@@ -27,6 +32,16 @@ if TYPE_CHECKING:
 
 _BRIEF: Final = timedelta(days=1)
 """Who is on a trip stays for a night."""
+_OUTSIDE: Final = 0.9
+"""A program of the company comes over the Internet when its own lines are down."""
+_AROUND_THE_CLOCK_H: Final = 20
+"""Hours of the day in which a program logs in; a person at home has fewer."""
+_OFTEN: Final = 50
+"""Logins that show the lines of a partner; it makes some each day."""
+_TRIED: Final = timedelta(days=2)
+"""Who has a new line goes on with it."""
+_HABIT: Final = 2
+"""A token is passed on now and then."""
 _AT_ONCE: Final = timedelta(hours=2)
 """Less than the way to another place and back."""
 
@@ -69,6 +84,52 @@ def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFr
     )
     at_once = _at_once(seen, seen.work("late_visits", late))
     return seen.usage.join(at_once, ["who", "wide"])
+
+
+def lone_lines(seen: Observed, known_for: timedelta) -> DataFrame:
+    """Give the uses of such tokens of partners.
+
+    Args:
+        seen: what the report has computed.
+        known_for: how long a partner has to be known before.
+
+    Returns:
+        Those rows of `usage`, with since when the owner is known (`known_since`).
+    """
+    is_outside = is_public(F.col("wide"))
+    hours = F.transform(hours_of(), lambda hour: F.pmod(hour, F.lit(DAY_H)))
+    partners = (
+        seen.usage.groupBy("who")
+        .agg(
+            F.min("first_seen").alias("known_since"),
+            F.max("last_seen").alias("until"),
+            F.size(F.array_distinct(F.flatten(F.collect_set(hours)))).alias("hours"),
+            F.sum("logins").alias("logins"),
+            F.sum(F.when(is_outside, F.col("logins"))).alias("outside"),
+        )
+        .where((F.col("logins") >= _OFTEN) & (F.col("outside") >= F.col("logins") * _OUTSIDE))
+        .where(F.col("hours") >= _AROUND_THE_CLOCK_H)
+        .join(seen.workdays, "who", "left_anti")
+        .select("who", "known_since", "until")
+    )
+    lines = (
+        seen.usage.where(is_outside)
+        .join(partners, "who")
+        .groupBy("who", "wide", "known_since", "until")
+        .agg(
+            F.min("first_seen").alias("came"),
+            F.max("last_seen").alias("left"),
+            F.bool_or(F.col("token_id").isNull()).alias("makes_tokens"),
+        )
+        .where(~F.col("makes_tokens") & (F.col("left") <= F.col("came") + F.lit(_TRIED)))
+        .where(F.col("came") >= F.col("known_since") + F.lit(known_for))
+        .where(F.col("until") > F.col("left") + F.lit(_BRIEF))
+        .withColumn("days", distinct_over(F.to_date("came"), Window.partitionBy("who")))
+        .where(F.col("days") <= _HABIT)
+        .select("who", "wide", "known_since")
+    )
+    alone = seen.usage.groupBy("zone").agg(F.count_distinct("who").alias("principals")).where("principals = 1")
+    return seen.usage.join(lines, ["who", "wide"]).join(alone.select("zone"), "zone")
 
 
 def _at_once(seen: Observed, visits: DataFrame) -> DataFrame:

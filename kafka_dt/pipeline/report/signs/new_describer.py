@@ -10,6 +10,9 @@ People look at their tokens, and at those of their teams. So an answer is quiet 
 many tokens or more within `habits.AROUND` before and after that, on as many days. Few get all that there are. A single
 request (fewer than `describe_requests`) is quiet, too: who is on call looks once.
 
+A principal is quiet, too, if another one allowed it by an ACL, in the hours of the company (`workdays.office_hours`)
+and within `describe_allowed` before: an audit is planned.
+
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
 worse. Who gives itself the right to describe and then describes is no administrator.
@@ -22,8 +25,8 @@ tool has the same library, and a new tool is tried at the desk by day.
 The severity is high if a principal began to administer in the day before, and may have given itself the right; else
 medium, because most who begin to describe are on call, or new in a team.
 
-Not seen: a thief with the password of an operator, a monitor or a scheduler, one that asks once in its first day,
-and a principal that describes from its first days on.
+Not seen: a thief with the password of an operator, a monitor or a scheduler, or of an administrator by day; one that
+asks once in its first day; and a principal that describes from its first days on.
 """
 
 # The work is on requests to describe tokens; of new describers their own tokens are counted.
@@ -38,7 +41,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, known_since
+from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, describe_grants, known_since
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -55,6 +58,7 @@ from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.lives import known_end
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +84,8 @@ class DescriberThresholds:
     """Who collects tokens comes back, or asks owner by owner."""
     describers: int = threshold(3, "Others that begin to describe as many tokens in the month around, on as many days")
     """People look at their tokens, and at those of their team. A thief gets all that there are."""
+    describe_allowed: timedelta = threshold(timedelta(days=7), "Time from an ACL by another principal to the answers")
+    """An audit begins in the week for which it is allowed."""
     administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
     """A thief describes at once what it has made itself allowed to."""
 
@@ -106,9 +112,19 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         .agg(*_told(), F.max("own").alias("own"))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
+    rare = _without_habit(seen.work("answers", answers), thresholds)
     several = (F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False))
-    rare = _without_habit(seen.work("answers", answers), thresholds).where(several)
-    return _findings(union(rare, changed))
+    return _findings(union(_without_allowed(rare.where(several), seen, thresholds), changed))
+
+
+def _without_allowed(answers: DataFrame, seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
+    """Leave out principals that another one had allowed to describe, at work, and that administer nothing."""
+    by_others = describe_grants(seen.deeds).where(F.col("operator") != F.col("principal"))
+    at_work = with_in_office(by_others, "granted_at", seen.workdays).where("in_office")
+    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.describe_allowed))
+    quiet = answers.where(~F.coalesce("granted", F.lit(False))).select("principal", "since")
+    allowed = quiet.join(at_work, "principal").where(soon)
+    return answers.join(allowed.select("principal").distinct(), "principal", "left_anti")
 
 
 def _without_habit(answers: DataFrame, thresholds: DescriberThresholds) -> DataFrame:

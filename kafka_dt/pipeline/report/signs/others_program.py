@@ -1,11 +1,11 @@
 """A token is used by a program that is another owner's.
 
 The id of a client often names its program. The rule looks at a kind of client id, with its library, that is new to an
-owner after `program_history`, although one or two others (`program_owners`) used it for as long, and `program_logins`
-times or more. The program of one owner then has the token of another. A kind of client id that the owner had with
-another library is its own: the program is written anew, or begins to name its library. So is one that is used with
-`program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays. What two people had, who work by
-day, is a tool, too, and no program of one of them.
+owner after `program_history`, although one or two others (`program_owners`) used it for as long, for longer than a day,
+and `program_logins` times or more. The program of one owner then has the token of another. A kind of client id that the
+owner had with another library is its own: the program is written anew, or begins to name its library. So is one that is
+used with `program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays. What two people had, who
+work by day, is a tool, too, and no program of one of them.
 
 Ids that a library gives by itself say nothing: `rdkafka`, `consumer-1`, `adminclient-1`. There a program is known by
 its place and its release: a zone, a version of a library, and a kind of client id that one or two others had together.
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _KNOWN: Final = ("program_since", "owner_since", "others", "others_logins")
 """What a finding says of a program."""
+_DAY: Final = timedelta(days=1)
+"""A load test is over by then, and its program is that of no owner."""
 _PEOPLE: Final = 2
 """People who have the same program share a tool."""
 
@@ -128,18 +130,25 @@ def _by_place(clients: DataFrame, seen: Observed, thresholds: ProgramThresholds)
 def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
     """Tell since when each principal has a program, and keep those that one or two others had for long enough."""
     programs = clients.groupBy("who", *program).agg(
-        F.min("first_seen").alias("program_since"), F.sum("logins").alias("logins"), F.max("person").alias("person")
+        F.min("first_seen").alias("program_since"),
+        F.sum("logins").alias("logins"),
+        F.max("person").alias("person"),
+        (F.max("last_seen") > F.min("first_seen") + F.lit(_DAY)).alias("lasts"),
     )
     history = int(thresholds.program_history.total_seconds())
     of_program = Window.partitionBy(*program).orderBy(F.unix_seconds("program_since"))
     before = of_program.rangeBetween(Window.unboundedPreceding, -history)
     # The first few names, not all of them in each row: thousands of owners may share a program.
-    first = [F.nth_value("who", number).over(before) for number in range(1, thresholds.program_owners + 1)]
+    who, logins, person = (F.when(F.col("lasts"), F.col(name)) for name in ("who", "logins", "person"))
+    numbers = range(1, thresholds.program_owners + 1)
+    first = [F.nth_value(who, number, ignoreNulls=True).over(before) for number in numbers]
+    # A client without a name is a common tool if others tried it there, however briefly.
+    is_placed = "zone" in program
     habits = {
         "others": F.array_compact(F.array(*first)),
-        "others_before": F.count("*").over(before),
-        "others_logins": F.sum("logins").over(before),
-        "people_before": F.coalesce(F.sum("person").over(before), F.lit(0)),
+        "others_before": F.count("*" if is_placed else who).over(before),
+        "others_logins": F.sum(logins).over(before),
+        "people_before": F.coalesce(F.sum(person).over(before), F.lit(0)),
     }
     return programs.withColumns(habits).where(
         F.col("others_before").between(1, thresholds.program_owners)

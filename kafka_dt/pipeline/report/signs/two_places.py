@@ -1,12 +1,17 @@
-"""A token is used in two places at once, by a person, who is in one place at a time.
+"""A token is used in two places at once, by an owner that is in one place at a time.
 
-Two cases, both about owners that work by day (`workdays`):
+The first two cases are about owners that work by day (`workdays`):
 
 - *to and fro*: the token is used in two zones of the company, again and again within minutes.
 - *alone in a network of the Internet*: the token is used for less than a day where no other principal ever is, and the
   owner does not log in there without a token. Between two of its uses there, two hours apart or less, the owner logs in
   from another network. The owner is seen on `places_days` days, and is known for `places_history` when it comes. A
   visit in the owner's day is quiet: a traveller may have left a notebook running in the office.
+
+- *on a line of its own for a day*: the owner is a partner, whose programs come over the Internet at any hour, and is
+  known for `places_history`. The token is used in a large network (/16, of IPv6 /48) where the owner was never before,
+  for two days at most, and from an address range that no other principal uses. The owner does not log in there without
+  a token, and goes on elsewhere: the token was passed on. The severity is medium, because a line may have failed.
 
 *To and fro.* A person works with one notebook, and moves from one zone to another, but does not go back and forth
 within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses each, on average, and
@@ -22,8 +27,8 @@ Only zones of the company count for this case, which `place_principals` principa
 The severity of *alone in a network of the Internet* is high. It is told a day after the last use there.
 
 Not seen: a thief with a token of a job, whose moves, roll-outs and second lines look the same; a thief in the zone of
-the owner; one that waits until the owner's work is over; and one over the Internet by day, or for days, or with the
-tokens of several owners on one line.
+the owner; one that waits until the owner's work is over; and one over the Internet with a person's token by day, or
+for days, or with the tokens of several owners on one line.
 """
 
 # The work is on one row for each token and address; only tokens in two zones at a time are looked up in the events.
@@ -47,13 +52,17 @@ from kafka_dt.pipeline.report.expressions import (
     with_most,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.lone_visits import lone_visits
+from kafka_dt.pipeline.report.signs.lone_visits import lone_lines, lone_visits
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+VISIT: Final = "alone in a network of the Internet"
+LINE: Final = "on a line of its own for a day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,9 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     is_sure = F.col("returns") >= thresholds.sure_returns
     lone = lone.join(new.where(is_sure).select("token_id"), "token_id", "left_anti")
     new = new.join(lone.select("token_id"), "token_id", "left_anti")
-    return _findings(new, thresholds).unionByName(_of_lone(lone))
+    lines = seen.work("lines", lone_lines(seen, thresholds.places_history))
+    visits, passed_on = _of_lone(lone, VISIT, Severity.HIGH), _of_lone(lines, LINE, Severity.MEDIUM)
+    return _findings(new, thresholds).unionByName(visits).unionByName(passed_on)
 
 
 def _without_habits(returns: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
@@ -210,7 +221,7 @@ def _findings(tokens: DataFrame, thresholds: PlacesThresholds) -> DataFrame:
     )
 
 
-def _of_lone(uses: DataFrame) -> DataFrame:
+def _of_lone(uses: DataFrame, case: str, severity: Severity) -> DataFrame:
     tokens = uses.groupBy("token_id", F.col("who").alias("owner"), "known_since").agg(
         *first_and_last(),
         F.sum("logins").alias("events"),
@@ -222,9 +233,9 @@ def _of_lone(uses: DataFrame) -> DataFrame:
     return finding_rows(
         tokens,
         subject="token_id",
-        severity=F.lit(Severity.HIGH.value),
+        severity=F.lit(severity.value),
         evidence=[
-            ("what is unusual", F.lit("alone in a network of the Internet")),
+            ("what is unusual", F.lit(case)),
             ("networks", some(F.col("networks"))),
             ("addresses", some(F.col("addresses"))),
             ("with libraries", some(F.col("clients"))),
@@ -236,8 +247,8 @@ def _of_lone(uses: DataFrame) -> DataFrame:
 TWO_PLACES: Final = Sign(
     kind="two_places",
     title="Used in two places at once",
-    meaning="A person's token is used in two places at once, as the person did not do before.",
-    finds="a token of a person that is used in two places within minutes or two hours",
+    meaning="A token is used in two places at once, as its owner did not do before.",
+    finds="a person's token that is used in two places within minutes or two hours, and a partner's on another line",
     misses="the tokens of jobs, and of people who work at any hour",
     subject_type=SubjectType.TOKEN,
     thresholds=PlacesThresholds(),
