@@ -8,8 +8,8 @@ can connect. It relays the socket at the path SOCKET, which is for the owner of 
 
 It writes `ready` on stdout when it takes connections, or one line that says why it cannot. It ends when stdin does, and
 deletes the directory of the socket, should its parent have had no time for that. It ends with the status `STOOD_STILL`
-when it has used next to no processor time for SECONDS: Sail has waited for ever before, and what waits for it would as
-well. It is run as a file, because an import of its package starts threads, with which a process may not leave; and with
+when it has used next to no processor time for SECONDS: a query of Sail has hung before, and the report would then hang,
+too. It is run as a file, because an import of its package starts threads, with which a process may not leave; and with
 `-P`, because no module of the directory in which it is started is ours.
 
 Limits: no object stores and nothing else that a process reaches by the network (mounted file systems are the kernel's),
@@ -46,7 +46,7 @@ _FIRST_TO_GO: Final = "1000"
 _NEXT_TO_NONE: Final = 0.002
 """The share of a processor that a process may use which only waits."""
 _LOOKS: Final = 10
-"""How often in a row it stands still, because a process that was suspended finds that once."""
+"""How many looks in a row have to find the process idle: one that was suspended finds itself idle once."""
 STOOD_STILL: Final = 75
 """The status with which the process ends when it stands still (EX_TEMPFAIL in sysexits.h)."""
 

@@ -43,7 +43,7 @@ _END_S: Final = 5.0
 _DYING_S: Final = 3.0
 """How long its process may outlive its connections: a report that fails waits so long to know."""
 _STILL_S: Final = 600.0
-"""Longer than a report does anything else than wait for Sail, such as writing its page."""
+"""A report does nothing else for so long, such as writing its page, without asking Sail."""
 _CONNECT_MODE: Final = "SPARK_CONNECT_MODE_ENABLED"
 """In the environment it makes pyspark's functions those of Spark Connect."""
 _PRIVATE: Final = 0o077
@@ -152,7 +152,7 @@ def _way_of_its_end(process: subprocess.Popen[str]) -> str | None:
     if status == -signal.SIGKILL:
         return "Sail's process was killed, as it is when memory runs out"
     if status == STOOD_STILL:
-        return "Sail stood still: it used no processor time"
+        return "Sail stood still: it used next to no processor time for too long"
     way = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
     return f"Sail's process has ended {way}"
 

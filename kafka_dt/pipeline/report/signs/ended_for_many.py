@@ -13,12 +13,12 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   afterwards. These are half of the owners whose tokens the principal ends on that day, or more. An operator who tidies
   up ends tokens that are not used, so most of the owners are not in use. A platform that ends running jobs as its work
   does so on more than `ended_days` days; only the first of these are reported.
-- *in use, and not replaced*: one such token of a service is enough if the service gets no new token in the time
-  `ended_replaced` before or `ended_restarted` after, and if the principal ended tokens of others on less than
-  `ended_days` days before. The token has to be tried within `ended_used` after its end, in a zone where the service
-  used tokens for as long before: an operator may end a stolen token, which the thief tries again. The service is quiet
-  if it uses another token when it is refused, or within `ended_restarted`. The tokens of people are left out, because
-  people leave.
+- *in use, and not replaced*: one such token of a service is enough if the service got no new token from
+  `ended_replaced_before` the end to `ended_replaced_after` it, and if the principal ended tokens of others on less than
+  `ended_days` days before. A client has to try the token within `ended_used` after its end, in a zone where the service
+  used a token more than `ended_used` before the end: if the tries come only from elsewhere, the operator may have ended
+  a stolen token. The service is quiet if it uses another token when it is refused, or within `ended_replaced_after`.
+  Owners that work by day (`workdays`) are left out, because people leave.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -104,9 +104,11 @@ class EndedForManyThresholds:
     """Who ends a token by mistake does so for one owner."""
     ended_used: timedelta = threshold(timedelta(days=1), "... after a use within this time")
     """Most jobs run every day."""
-    ended_replaced: timedelta = threshold(timedelta(hours=1), "Time before an end in which a service gets a new token")
+    ended_replaced_before: timedelta = threshold(
+        timedelta(hours=1), "A service with a new token is quiet if it got it within this time before the end"
+    )
     """Who replaces a token makes the new one first."""
-    ended_restarted: timedelta = threshold(timedelta(minutes=15), "... or after it")
+    ended_replaced_after: timedelta = threshold(timedelta(minutes=15), "... or within this time after it")
     """A job that is started anew makes its token within minutes; one that fails waits for a colleague."""
     ended_tokens: int = threshold(3, "Tokens that a principal ends in a place that is new to it")
     """Who is called on a journey ends a token, and once more the one that came in its place."""
@@ -255,7 +257,7 @@ def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThres
         .select("token_id", "principal", "date", "owner", F.col("first_seen").alias("ended_at"))
     )
     tried = seen.work("ended_in_use", _tried_at_home(used, seen, thresholds))
-    prepared, restarted = F.lit(thresholds.ended_replaced), F.lit(thresholds.ended_restarted)
+    prepared, restarted = F.lit(thresholds.ended_replaced_before), F.lit(thresholds.ended_replaced_after)
     is_other = F.col("other_id") != F.col("token_id")
     made = seen.lives.where("created_known").select("owner", "created_at", F.col("token_id").alias("other_id"))
     near = F.col("created_at").between(F.col("ended_at") - prepared, F.col("ended_at") + restarted)
@@ -371,8 +373,8 @@ def _findings(ends: DataFrame) -> DataFrame:
 
 ENDED_FOR_MANY: Final = Sign(
     kind="ended_for_many",
-    title="Ending the tokens of many owners",
-    meaning="A principal ends tokens of others: of many owners, or in use, or from a new place, or with a new library.",
+    title="Ending the tokens of others",
+    meaning="A principal ends tokens of others: of many owners, in use, from a new place, or with a new library.",
     finds="a principal that ends tokens of others unlike before, with no change of keys around it",
     misses="ends on ZooKeeper, which name no principal, and those that look like a scheduler's own",
     subject_type=SubjectType.PRINCIPAL,

@@ -21,11 +21,12 @@ cases:
   before, `kept_by_owner` or more in `kept_history`, hardly any (`kept_share`) was ever renewed. Who has the password of
   a job makes a token of their own with it. The severity is medium.
 - *kept and used beside newer ones*: the owner or the requester renews a token `kept_beside_newer` times, over
-  `kept_beside_for` or longer, and a client logs in with it after the owner got a newer one. Of the owner's tokens
-  before, `kept_tokens` or more in `kept_history`, hardly any (`kept_share`) was ever renewed. A run that takes longer
-  than usual is renewed once. If the requester renews it, such as a scheduler for a back-fill, it has to be used on a
-  machine that did not have it in the first hours. People are left out. A job that renews the token of its only
-  back-fill itself looks the same, and so does a back-fill whose machines are replaced. The severity is medium.
+  `kept_beside_for` or longer. The owner gets a newer token; after that, the old one is renewed again and a client logs
+  in with it. Of the owner's tokens before, `kept_tokens` or more in `kept_history`, hardly any (`kept_share`) was ever
+  renewed. If the requester renews it, as a scheduler does for a back-fill, one of these later logins has to come from
+  an address that first used the token more than three hours after the token's first login. Owners that work by day are
+  left out. A job that renews the token of its only back-fill itself looks the same, and so does a back-fill whose
+  machines are replaced. The severity is medium.
 - *kept alive away from home*: an owner that works by day, and has made tokens for `kept_history`, makes a token in a
   zone or with a library that it has not had for a day (`renewed_at_home`). It renews this token itself `kept_by_person`
   times, on two days and 20 hours apart or more, at least once away from home. Of at least `makers` people who make
@@ -130,8 +131,8 @@ class RenewalThresholds:
     """Those of a working week."""
     kept_by_owner: int = threshold(8, "... or of an owner that renews one itself")
     """A job that is new may be a stream, which renews."""
-    kept_beside_newer: int = threshold(2, "Renewals of a token by its owner or requester that got a newer one")
-    """A late run needs one."""
+    kept_beside_newer: int = threshold(2, "Renewals, by owner or requester, of a token whose owner has a newer one")
+    """A run that takes longer than usual needs one."""
     kept_beside_for: timedelta = threshold(timedelta(hours=12), "... from the first to the last of them")
     """A run that is twice as long as usual is over by then."""
     kept_by_person: int = threshold(2, "Renewals that keep the token of an owner that works by day")

@@ -3,18 +3,18 @@
 A thief with the password of a program makes tokens to keep: they are valid for days after the password has changed. The
 rule looks at tokens that a principal makes for itself from one address in a day, of which at most `hoard_used` were
 used within `hoard_soon`: `hoarded` or more within an hour, if it never made a token in that zone that was used, or if
-`hoard_some` of them were used and others made soon afterwards; `hoard_fast` or more within an hour; or `hoard_at_once`
-within `AT_ONCE`. There have to be `hoard_factor` times more of them than the principal ever made in an hour before. The
-principal has to be known for `hoard_history`.
+`hoard_some` of them were used and the principal made another one within 15 minutes after each of these; `hoard_fast` or
+more within an hour; or `hoard_at_once` within `AT_ONCE`. There have to be `hoard_factor` times more of them than the
+principal ever made in an hour before. The principal has to be known for `hoard_history`.
 
 Who takes hours for it, or days, and perhaps several machines, makes `hoard_by_hand` tokens or more in `HOARD_DAYS`
 days, and never made more than half as many in three days before. This is a sign if it is a person who works by day
 (`workdays.workdays`); or if the tokens were made in as many different hours, `SLOW` an hour at most: a container that
 crashes makes more.
 
-A load test, a back-fill and a large job use their tokens. A job that crashes and makes a token at each start made some
-there before that were used, uses one at most until it runs, and waits between its starts; a container in a new place
-stays below `hoarded`, because these pauses grow. A service that makes tokens in vain is quiet if
+A load test, a back-fill and a large job use their tokens. A job that crashes makes a token at each start. At home it
+made some before that were used, it waits between its starts, and it uses at most one of its tokens before it runs. In a
+new place a container stays below `hoarded`, because the pauses grow. A service that makes tokens in vain is quiet if
 `hoard_together` others do so within a day from other addresses: something that all of them need is broken.
 
 The severity is high where the zone and the library are both new to the principal.
@@ -90,8 +90,8 @@ class HoardThresholds:
     """A new service shows in its first days what it does."""
     hoard_fast: int = threshold(60, "... so many where it makes its own, too")
     """One a minute: a container that crashes waits longer."""
-    hoard_some: int = threshold(2, "... or fewer, of which so many are used")
-    """A job that crashes uses all of its tokens, none, or the last ones."""
+    hoard_some: int = threshold(2, "... or fewer, if it used so many and made another one soon after each")
+    """A job that crashes uses none of its tokens, or only the last one, when it runs."""
     hoard_at_once: int = threshold(6, "... so many within three minutes")
     """A container that crashes comes to five."""
     hoard_by_hand: int = threshold(6, "... so many in three days, by hand")

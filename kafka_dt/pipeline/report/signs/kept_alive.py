@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.foreign_renewal import RenewalThresholds
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_STARTED: Final = timedelta(hours=3)
+_START_OF_RUN: Final = timedelta(hours=3)
 """After so long the machines of a run have the token."""
 WITHOUT_USE: Final = "kept without use"
 
@@ -84,7 +84,7 @@ def _kept_beside_newer(thresholds: RenewalThresholds) -> Column:
     A scheduler renews the token of a long run, which goes on where it is.
     """
     by_owner = F.col("principal") == F.col("owner")
-    by_requester = (F.col("principal") == F.col("requester")) & (F.col("newer_at") < F.col("late_use"))
+    by_requester = (F.col("principal") == F.col("requester")) & (F.col("newer_at") < F.col("late_machine_use"))
     own = (by_owner | by_requester) & F.col("person").isNull()
     often = (F.col("renewals") >= thresholds.kept_beside_newer) & (
         F.col("first_seen") + F.lit(thresholds.kept_beside_for) <= F.col("last_seen")
@@ -103,11 +103,11 @@ def _never_renewed(thresholds: RenewalThresholds) -> Column:
 
 
 def _late_uses(seen: Observed) -> DataFrame:
-    """Tell of each token when it was used last on a machine that did not have it when its run started (`late_use`)."""
+    """Tell when each token was last used on a machine that did not have it early in its run (`late_machine_use`)."""
     machines = seen.usage.where(F.col("token_id").isNotNull()).groupBy("token_id", "address").agg(*first_and_last())
     uses = machines.join(seen.lives.select("token_id", "first_login"), "token_id")
-    late = uses.where(F.col("first_seen") > F.col("first_login") + F.lit(_STARTED))
-    return late.groupBy("token_id").agg(F.max("last_seen").alias("late_use"))
+    late = uses.where(F.col("first_seen") > F.col("first_login") + F.lit(_START_OF_RUN))
+    return late.groupBy("token_id").agg(F.max("last_seen").alias("late_machine_use"))
 
 
 def _earlier_tokens(lives: DataFrame) -> DataFrame:

@@ -85,7 +85,9 @@ def _away(seen: Observed, thresholds: StrangeLoginThresholds) -> DataFrame:
     others = arrivals.select("who", F.col("wide").alias("other"), F.col("until").alias("other_until"))
     stayed = arrivals.select("who", "wide", "until").join(others, "who").where(F.col("other") != F.col("wide"))
     last = stayed.groupBy("who", "wide", "until").agg(F.max("other_until").alias("other_until"))
-    moved = last.where(F.col("other_until") + F.lit(thresholds.login_moved) <= F.col("until")).select("who", "wide")
+    moved = last.where(F.col("other_until") + F.lit(thresholds.login_moved_after) <= F.col("until")).select(
+        "who", "wide"
+    )
     came = first_arrivals(arrivals, stays & alone & _goes_on(thresholds)).join(moved, ["who", "wide"], "left_anti")
     came = came.join(hours_before(seen, came), "who").where((F.col("owner_before") == 1) | (F.col("hours") == DAY_H))
     came = came.join(seen.workdays, "who", "left_anti")

@@ -1,15 +1,15 @@
 """Tokens are used over the Internet, where no other principal ever is, and their owner goes on elsewhere.
 
     visits = lone_visits(seen, known_for, known_days)
-    lines = lone_lines(seen, known_for)
+    uses = lone_uses_of_partners(seen, known_for)
 
 *Visits* are those of people while they are elsewhere. A person who travels logs in there without a token, to get one,
 or stays for longer than a day (`_BRIEF`), and is not in another network between two logins there that are `_AT_ONCE`
 apart or less. By day, a notebook in the office may go on. A thief has the token alone.
 
-*Lines* are those of partners: programs whose logins come over the Internet, `_OUTSIDE` of them at least, and at any
-hour. A partner that has a new line logs in there without a token as well, or stays for longer than `_TRIED`. One that
-passes its token on does neither. One that has such lines on more than `_HABIT` days roams.
+*Partners* are programs whose logins come over the Internet, `_OUTSIDE` of them at least, and at any hour. A partner
+that moves to a new network logs in there without a token as well, or stays for longer than `_SHORT`. One that passes
+its token on does neither. One with such uses on more than `_ON_DAYS` days changes its networks often.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 _BRIEF: Final = timedelta(days=1)
 """Who is on a trip stays for a night."""
 _OUTSIDE: Final = 0.9
-"""A program of the company comes over the Internet when its own lines are down."""
+"""A program of the company uses the Internet only when its own lines are down, so for few of its logins."""
 _AROUND_THE_CLOCK_H: Final = 20
 """Hours of the day in which a program logs in; a person at home has fewer."""
 _OFTEN: Final = 50
 """Logins that show the lines of a partner; it makes some each day."""
-_TRIED: Final = timedelta(days=2)
-"""Who has a new line goes on with it."""
-_HABIT: Final = 2
-"""A token is passed on now and then."""
+_SHORT: Final = timedelta(days=2)
+"""A partner that moves to a new network stays for longer."""
+_ON_DAYS: Final = 2
+"""A partner with such uses on more days changes its networks often."""
 _AT_ONCE: Final = timedelta(hours=2)
 """Less than the way to another place and back."""
 
@@ -86,8 +86,8 @@ def lone_visits(seen: Observed, known_for: timedelta, known_days: int) -> DataFr
     return seen.usage.join(at_once, ["who", "wide"])
 
 
-def lone_lines(seen: Observed, known_for: timedelta) -> DataFrame:
-    """Give the uses of such tokens of partners.
+def lone_uses_of_partners(seen: Observed, known_for: timedelta) -> DataFrame:
+    """Give the uses of partners' tokens in a large network in which the partner is for two days at most.
 
     Args:
         seen: what the report has computed.
@@ -119,13 +119,13 @@ def lone_lines(seen: Observed, known_for: timedelta) -> DataFrame:
         .agg(
             F.min("first_seen").alias("came"),
             F.max("last_seen").alias("left"),
-            F.bool_or(F.col("token_id").isNull()).alias("makes_tokens"),
+            F.bool_or(F.col("token_id").isNull()).alias("explained"),
         )
-        .where(~F.col("makes_tokens") & (F.col("left") <= F.col("came") + F.lit(_TRIED)))
+        .where(~F.col("explained") & (F.col("left") <= F.col("came") + F.lit(_SHORT)))
         .where(F.col("came") >= F.col("known_since") + F.lit(known_for))
         .where(F.col("until") > F.col("left") + F.lit(_BRIEF))
         .withColumn("days", distinct_over(F.to_date("came"), Window.partitionBy("who")))
-        .where(F.col("days") <= _HABIT)
+        .where(F.col("days") <= _ON_DAYS)
         .select("who", "wide", "known_since")
     )
     alone = seen.usage.groupBy("zone").agg(F.count_distinct("who").alias("principals")).where("principals = 1")

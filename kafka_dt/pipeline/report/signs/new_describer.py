@@ -10,8 +10,9 @@ People look at their tokens, and at those of their teams. So an answer is quiet 
 many tokens or more within `habits.AROUND` before and after that, on as many days. Few get all that there are. A single
 request (fewer than `describe_requests`) is quiet, too: who is on call looks once.
 
-A principal is quiet, too, if another one allowed it by an ACL, in the hours of the company (`workdays.office_hours`)
-and within `describe_allowed` before: an audit is planned.
+A principal is quiet if another one first allowed it to describe tokens of others, by an ACL, in the hours of the
+company (`workdays.office_hours`) and at most `describe_allowed_within` before: such an audit is planned. A principal
+that administers itself is not quiet.
 
 Principals that administer are quiet: those that changed ACLs or users, ended or renewed tokens of others, or create
 tokens for others, `administrates_for` before or for longer. They may describe for a good reason, and they could do
@@ -84,7 +85,9 @@ class DescriberThresholds:
     """Who collects tokens comes back, or asks owner by owner."""
     describers: int = threshold(3, "Others that begin to describe as many tokens in the month around, on as many days")
     """People look at their tokens, and at those of their team. A thief gets all that there are."""
-    describe_allowed: timedelta = threshold(timedelta(days=7), "Time from an ACL by another principal to the answers")
+    describe_allowed_within: timedelta = threshold(
+        timedelta(days=7), "Time from an ACL by another principal to the answers"
+    )
     """An audit begins in the week for which it is allowed."""
     administrates_for: timedelta = threshold(timedelta(days=1), "Time before in which an administrator is one")
     """A thief describes at once what it has made itself allowed to."""
@@ -102,28 +105,28 @@ def new_describers(seen: Observed, thresholds: DescriberThresholds) -> DataFrame
         .where(
             F.coalesce(F.col("administrates_since") + F.lit(thresholds.administrates_for) > F.col("since"), F.lit(True))
         )
-        .withColumn("granted", F.col("administrates_since") <= F.col("since"))
+        .withColumn("administers", F.col("administrates_since") <= F.col("since"))
         .drop("administrates_since")
     )
     first_day = F.col("first_seen") <= F.col("since") + F.expr("INTERVAL 1 DAY")
     answers = (
         _with_addresses(described.join(new, "principal").where(first_day))
-        .groupBy("principal", "since", "known_since", "granted")
+        .groupBy("principal", "since", "known_since", "administers")
         .agg(*_told(), F.max("own").alias("own"))
     )
     changed = _changed(seen, thresholds).join(answers, "principal", "left_anti")
     rare = _without_habit(seen.work("answers", answers), thresholds)
-    several = (F.col("events") >= thresholds.describe_requests) | F.coalesce("granted", F.lit(False))
+    several = (F.col("events") >= thresholds.describe_requests) | F.coalesce("administers", F.lit(False))
     return _findings(union(_without_allowed(rare.where(several), seen, thresholds), changed))
 
 
 def _without_allowed(answers: DataFrame, seen: Observed, thresholds: DescriberThresholds) -> DataFrame:
-    """Leave out principals that another one had allowed to describe, at work, and that administer nothing."""
+    """Leave out principals that do not administer, and that another one allowed to describe, in the office's hours."""
     by_others = describe_grants(seen.deeds).where(F.col("operator") != F.col("principal"))
     at_work = with_in_office(by_others, "granted_at", seen.workdays).where("in_office")
-    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.describe_allowed))
-    quiet = answers.where(~F.coalesce("granted", F.lit(False))).select("principal", "since")
-    allowed = quiet.join(at_work, "principal").where(soon)
+    soon = F.col("since").between(F.col("granted_at"), F.col("granted_at") + F.lit(thresholds.describe_allowed_within))
+    of_others = answers.where(~F.coalesce("administers", F.lit(False))).select("principal", "since")
+    allowed = of_others.join(at_work, "principal").where(soon)
     return answers.join(allowed.select("principal").distinct(), "principal", "left_anti")
 
 
@@ -219,7 +222,7 @@ def _findings(answers: DataFrame) -> DataFrame:
     return finding_rows(
         rows,
         subject="principal",
-        severity=high_if(F.coalesce("granted", F.lit(False))),
+        severity=high_if(F.coalesce("administers", F.lit(False))),
         evidence=[
             ("what is unusual", F.col("case")),
             ("tokens in an answer", F.col("described")),

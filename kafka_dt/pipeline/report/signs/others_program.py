@@ -1,11 +1,11 @@
 """A token is used by a program that is another owner's.
 
 The id of a client often names its program. The rule looks at a kind of client id, with its library, that is new to an
-owner after `program_history`, although one or two others (`program_owners`) used it for as long, for longer than a day,
-and `program_logins` times or more. The program of one owner then has the token of another. A kind of client id that the
-owner had with another library is its own: the program is written anew, or begins to name its library. So is one that is
-used with `program_tokens` of the owner's tokens: a colleague recommends a tool, and it stays. What two people had, who
-work by day, is a tool, too, and no program of one of them.
+owner after `program_history`. One or two others (`program_owners`) began to use it `program_history` or more before
+that, used it over more than a day, and logged in with it `program_logins` times or more. The program of one owner then
+has the token of another. A kind of client id that the owner had with another library is its own: the program is written
+anew, or begins to name its library. So is one that is used with `program_tokens` of the owner's tokens: a colleague
+recommends a tool, and it stays. What two people had, who work by day, is a tool, too, and no program of one of them.
 
 Ids that a library gives by itself say nothing: `rdkafka`, `consumer-1`, `adminclient-1`. There a program is known by
 its place and its release: a zone, a version of a library, and a kind of client id that one or two others had together.

@@ -8,7 +8,8 @@ the first day (`login_first_day`) of each in a new place. Some of the cases are 
 - *away from its networks*: a program was in one large network (/16, of IPv6 /48) alone, for `login_stays`, and comes to
   another one in which no other principal was, while its work goes on. One that works at every hour of the day may have
   been in `login_networks` before. The usual client is no excuse: who has the password may know the program, too. Who
-  works by day travels. Who is in the new network alone in the end, for `login_moved` or longer, has moved there.
+  works by day travels. A program that still logs in from the new network `login_moved_after` its last login elsewhere
+  has moved there.
 - *a program among people*: the principal does not work by day, and comes to a large network in which `login_people`
   principals log in that do, and `login_of_people` of all: an office, or its VPN. The networks in which it was before
   have fewer of them, its work goes on there, and it had logged in at every hour of the day, or `login_often` times.
@@ -43,10 +44,10 @@ administer, programs do not.
 The severity is high where the principal is alone in a network with another client; but medium if it works by day, and
 comes in its day in the first week in which it is known.
 
-Not seen: a thief in a network of the principal, one that goes on for days after the principal has ended, one in a
-network where others log in with the usual client, one on a host that several principals share, one with a person's
-usual client, principals that travel, and a thief with the password of a person who comes by day with a library of that
-person, or in a private network.
+Not seen: a thief in a network of the principal, one that goes on for `login_moved_after` or longer when the principal's
+own programs have stopped, one in a network where others log in with the usual client, one on a host that several
+principals share, one with a person's usual client, principals that travel, and a thief with the password of a person
+who comes by day with a library of that person, or in a private network.
 """
 
 # The work is on one row for each principal, zone and client.
@@ -109,7 +110,9 @@ class StrangeLoginThresholds:
     """A person that works at any hour has fewer in a month."""
     login_networks: int = threshold(3, "Networks of a program that stays where it is, at most")
     """Two regions, and a network for tests."""
-    login_moved: timedelta = threshold(timedelta(days=3), "Time alone in a new network after which a program has moved")
+    login_moved_after: timedelta = threshold(
+        timedelta(days=3), "Time since its last login elsewhere after which a program has moved"
+    )
     """A partner tries its new addresses before its move, and keeps the old ones for a while."""
     login_granted: timedelta = threshold(
         timedelta(days=1), "Time from rights on all topics to the first login of a new user"

@@ -1,4 +1,4 @@
-"""A token is used in two places at once, by an owner that is in one place at a time.
+"""A token is used in two places at once, or for a short time where its owner never was.
 
 The first two cases are about owners that work by day (`workdays`):
 
@@ -8,10 +8,12 @@ The first two cases are about owners that work by day (`workdays`):
   from another network. The owner is seen on `places_days` days, and is known for `places_history` when it comes. A
   visit in the owner's day is quiet: a traveller may have left a notebook running in the office.
 
-- *on a line of its own for a day*: the owner is a partner, whose programs come over the Internet at any hour, and is
-  known for `places_history`. The token is used in a large network (/16, of IPv6 /48) where the owner was never before,
-  for two days at most, and from an address range that no other principal uses. The owner does not log in there without
-  a token, and goes on elsewhere: the token was passed on. The severity is medium, because a line may have failed.
+- *briefly in another network of the Internet*: the owner is a partner. It makes 50 logins or more, nine of ten of them
+  over the Internet, in 20 different hours of the day or more, and is known for `places_history`. Its token is used in a
+  large network (/16, of IPv6 /48) where the partner is at no other time, for two days at most, from a zone that no
+  other principal uses. The partner does not log in there without a token, and it logs in somewhere else more than a day
+  later. A partner that has such uses on more than two days is quiet. The severity is medium, because the partner's
+  usual line may have failed.
 
 *To and fro.* A person works with one notebook, and moves from one zone to another, but does not go back and forth
 within minutes. The rule looks at owners whose tokens were used from `few_addresses` addresses each, on average, and
@@ -52,7 +54,7 @@ from kafka_dt.pipeline.report.expressions import (
     with_most,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.lone_visits import lone_lines, lone_visits
+from kafka_dt.pipeline.report.signs.lone_visits import lone_uses_of_partners, lone_visits
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 
 
 VISIT: Final = "alone in a network of the Internet"
-LINE: Final = "on a line of its own for a day"
+PASSED_ON: Final = "briefly in another network of the Internet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ def two_places(seen: Observed, thresholds: PlacesThresholds) -> DataFrame:
     is_sure = F.col("returns") >= thresholds.sure_returns
     lone = lone.join(new.where(is_sure).select("token_id"), "token_id", "left_anti")
     new = new.join(lone.select("token_id"), "token_id", "left_anti")
-    lines = seen.work("lines", lone_lines(seen, thresholds.places_history))
-    visits, passed_on = _of_lone(lone, VISIT, Severity.HIGH), _of_lone(lines, LINE, Severity.MEDIUM)
+    partners = seen.work("partners", lone_uses_of_partners(seen, thresholds.places_history))
+    visits, passed_on = _of_lone(lone, VISIT, Severity.HIGH), _of_lone(partners, PASSED_ON, Severity.MEDIUM)
     return _findings(new, thresholds).unionByName(visits).unionByName(passed_on)
 
 
@@ -247,15 +249,15 @@ def _of_lone(uses: DataFrame, case: str, severity: Severity) -> DataFrame:
 TWO_PLACES: Final = Sign(
     kind="two_places",
     title="Used in two places at once",
-    meaning="A token is used in two places at once, as its owner did not do before.",
-    finds="a person's token that is used in two places within minutes or two hours, and a partner's on another line",
-    misses="the tokens of jobs, and of people who work at any hour",
+    meaning="A token is used in two places at once, or for a short time where its owner never was.",
+    finds="a person's token that is used in two places within minutes or two hours, and a partner's in a new network",
+    misses="the tokens of the company's own jobs, and of people who work at any hour",
     subject_type=SubjectType.TOKEN,
     thresholds=PlacesThresholds(),
     rule=two_places,
     about_use=True,
     steps=(
-        advise("Ask the owner in which of the zones it was. If not in all of them:"),
+        advise("Ask the owner in which of the zones it was, or a partner whether the address is its own. If not:"),
         end_token,
         follow_address,
     ),
