@@ -40,7 +40,7 @@ def with_kept_alive(renewers: DataFrame, seen: Observed, thresholds: RenewalThre
         The rows with `requester`, and `kept`: the name of the case, or null.
     """
     rows = _with_others_kept(renewers, thresholds).join(_earlier_tokens(seen.lives), "token_id")
-    rows = rows.join(_late_uses(seen), "token_id", "left")
+    rows = rows.join(_late_uses(renewers, seen), "token_id", "left")
     people = seen.workdays.select(F.col("who").alias("owner"), F.lit(True).alias("person"))
     rows = rows.join(F.broadcast(people), "owner", "left")
     case = (
@@ -102,9 +102,10 @@ def _never_renewed(thresholds: RenewalThresholds) -> Column:
     )
 
 
-def _late_uses(seen: Observed) -> DataFrame:
-    """Tell when each token was last used on a machine that did not have it early in its run (`late_machine_use`)."""
-    machines = seen.usage.where(F.col("token_id").isNotNull()).groupBy("token_id", "address").agg(*first_and_last())
+def _late_uses(renewers: DataFrame, seen: Observed) -> DataFrame:
+    """Tell when renewed tokens were last used on a machine that did not have them early (`late_machine_use`)."""
+    renewed = seen.usage.join(renewers.select("token_id").distinct(), "token_id", "left_semi")
+    machines = renewed.groupBy("token_id", "address").agg(*first_and_last())
     uses = machines.join(seen.lives.select("token_id", "first_login"), "token_id")
     late = uses.where(F.col("first_seen") > F.col("first_login") + F.lit(_START_OF_RUN))
     return late.groupBy("token_id").agg(F.max("last_seen").alias("late_machine_use"))
@@ -116,10 +117,8 @@ def _earlier_tokens(lives: DataFrame) -> DataFrame:
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     # Of tokens that are made together none is newer; of one that is older than the table it is not known.
     instants = Window.partitionBy("owner").orderBy(F.unix_micros("created_at"))
-    later, made_at = (
-        instants.rangeBetween(1, Window.unboundedFollowing),
-        F.when(F.col("created_known"), F.col("created_at")),
-    )
+    later = instants.rangeBetween(1, Window.unboundedFollowing)
+    made_at = F.when(F.col("created_known"), F.col("created_at"))
     return lives.select(
         "token_id",
         "requester",

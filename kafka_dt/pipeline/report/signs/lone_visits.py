@@ -21,7 +21,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import DAY_H, UNKNOWN, distinct_over, is_public, ok
+from kafka_dt.pipeline.report.expressions import DAY_H, UNKNOWN, distinct_in, distinct_over, is_public, ok
 from kafka_dt.pipeline.report.lives import days_of, hours_of
 from kafka_dt.pipeline.report.workdays import is_in_day
 
@@ -97,21 +97,24 @@ def lone_uses_of_partners(seen: Observed, known_for: timedelta) -> DataFrame:
         Those rows of `usage`, with since when the owner is known (`known_since`).
     """
     is_outside = is_public(F.col("wide"))
-    hours = F.transform(hours_of(), lambda hour: F.pmod(hour, F.lit(DAY_H)))
-    partners = (
+    hours = F.array_distinct(F.transform(hours_of(), lambda hour: F.pmod(hour, F.lit(DAY_H))))
+    outside = (
         seen.usage.groupBy("who")
         .agg(
             F.min("first_seen").alias("known_since"),
             F.max("last_seen").alias("until"),
-            F.size(F.array_distinct(F.flatten(F.collect_set(hours)))).alias("hours"),
             F.sum("logins").alias("logins"),
             F.sum(F.when(is_outside, F.col("logins"))).alias("outside"),
         )
         .where((F.col("logins") >= _OFTEN) & (F.col("outside") >= F.col("logins") * _OUTSIDE))
-        .where(F.col("hours") >= _AROUND_THE_CLOCK_H)
         .join(seen.workdays, "who", "left_anti")
         .select("who", "known_since", "until")
     )
+    outside = seen.work("outside", outside)
+    # The hours of each use are many, and few owners come from outside.
+    of_day = F.size(distinct_in(hours)).alias("hours")
+    around_the_clock = seen.usage.join(outside.select("who"), "who", "left_semi").groupBy("who").agg(of_day)
+    partners = outside.join(around_the_clock.where(F.col("hours") >= _AROUND_THE_CLOCK_H).select("who"), "who")
     lines = (
         seen.usage.where(is_outside)
         .join(partners, "who")
