@@ -1,6 +1,7 @@
 """Owners that work by day, as people do, and when their day is.
 
     days = workdays(usage, deeds)           # `who`, `day_begins`
+    who = people(usage, days)               # `who`
     visits.join(days, "who").where(is_in_day(F.col("since")))
     uses = with_at_work(uses, days)         # `at_work`
     uses = with_first_week(uses, clients, days)     # `first_week`
@@ -13,6 +14,10 @@ Such an owner makes `_SHARE` of its uses in the same `_HOURS` hours of the day, 
 the uses of its tokens, or of its logins without one. If both have a day, that of the tokens counts, because people have
 programs that renew their tokens at any hour. Of a use with few logins the first and the last hour count alone; if more
 than `_HOURS` of a day lie between, so does the hour in the middle.
+
+Programs may work by day, too. `people` hardly ever work on Saturdays and Sundays (`_WEEKENDS`): at these days of UTC,
+and not where the weekend is on other days. Their own logins say so, if they log in on `_OWN_DAYS` days or more, and
+else all uses.
 """
 
 from __future__ import annotations
@@ -35,6 +40,10 @@ _HOURS: Final = 10
 _SHARE: Final = 0.85
 """A program that works all day has less than half of its uses in such hours."""
 _WEEK: Final = timedelta(days=7)
+_WEEKENDS: Final = 1 / 5
+"""Of a program that runs every day 2 of 7. Friday evening in the west of America is Saturday: 1 of 6."""
+_OWN_DAYS: Final = 5
+"""A working week."""
 _PARTS: Final = 5
 """A job that runs once or twice a day has its hours, but they are no day."""
 
@@ -79,6 +88,25 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
     )
 
 
+def people(usage: DataFrame, days: DataFrame) -> DataFrame:
+    """Give the owners that work by day, and hardly ever at weekends (`who`).
+
+    Args:
+        usage: where principals logged in, as `lives.logins_by_place` makes it.
+        days: as `workdays` makes it.
+    """
+    is_own = F.col("token_id").isNull().alias("own")
+    used = usage.join(days.select("who"), "who").select("who", is_own, F.explode(days_of()).alias("date")).distinct()
+    own_day, at_weekend = F.when(F.col("own"), F.col("date")), F.dayofweek("date").isin(1, 7)
+    counted = used.groupBy("who").agg(
+        *(F.count_distinct(each).alias(name) for name, each in (("own_days", own_day), ("all_days", F.col("date")))),
+        F.count_distinct(F.when(at_weekend, own_day)).alias("own_weekends"),
+        F.count_distinct(F.when(at_weekend, F.col("date"))).alias("all_weekends"),
+    )
+    own, every = (F.col(f"{whose}_weekends") <= F.col(f"{whose}_days") * _WEEKENDS for whose in ("own", "all"))
+    return counted.where(F.when(F.col("own_days") >= _OWN_DAYS, own).otherwise(every)).select("who")
+
+
 def is_in_day(instant: Column) -> Column:
     """Whether an instant is in the day of the owner of a row of `workdays`."""
     return F.pmod(F.hour(instant) - F.col("day_begins"), F.lit(DAY_H)) < _HOURS
@@ -115,9 +143,9 @@ def with_first_week(rows: DataFrame, clients: DataFrame, days: DataFrame) -> Dat
     """
     known = clients.groupBy("who").agg((F.min("first_seen") + F.lit(_WEEK)).alias("week_ends"))
     by_day = is_in_day(F.col("first_seen")) & (F.col("first_seen") < F.col("week_ends"))
-    people = days.join(known, "who")
+    at_day = days.join(known, "who")
     first_week = F.coalesce(by_day, F.lit(False))
-    return rows.join(people, "who", "left").withColumn("first_week", first_week).drop("day_begins", "week_ends")
+    return rows.join(at_day, "who", "left").withColumn("first_week", first_week).drop("day_begins", "week_ends")
 
 
 def without_new_places_of_work(uses: DataFrame, usage: DataFrame) -> DataFrame:

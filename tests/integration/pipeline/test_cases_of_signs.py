@@ -43,7 +43,8 @@ FILES: Final = [FOLDER / f"{sign.kind}.jsonl" for sign in SIGNS]
 NETWORKS: Final = "192.0.2.0/25, rented, foreign\n192.0.2.128/25, hired, foreign\n203.0.113.0/24, campus, office\n"
 """What the company says of its networks: that two are not its own, and that a public one is."""
 BEGIN: Final = datetime(2020, 1, 1, tzinfo=UTC)
-MONTH: Final = timedelta(days=30)
+MONTH: Final = timedelta(weeks=5)
+"""Whole weeks: each story begins on a Wednesday."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,18 +245,8 @@ def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThres
     Returns:
         `token_id`, `principal` and `date` of each, with `not_replaced`.
     """
-    not_asked = ends.where(~F.col("asked"))
-    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
-    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
-    seldom = days.where(F.col("days_before") < thresholds.ended_days)
-    used = (
-        not_asked.join(seldom, ["principal", "date"])
-        .join(seen.lives.select("token_id", *_LOGINS), "token_id")
-        .where(_was_in_use(thresholds))
-        .join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
-        .select("token_id", "principal", "date", "owner", F.col("first_seen").alias("ended_at"))
-    )
-    tried = seen.work("ended_in_use", _tried_at_home(used, seen, thresholds))
+    services = _of_services_in_use(ends, seen, thresholds)
+    tried = seen.work("ended_in_use", _tried_at_home(services, seen, thresholds))
     prepared, restarted = F.lit(thresholds.ended_replaced_before), F.lit(thresholds.ended_replaced_after)
     is_other = F.col("other_id") != F.col("token_id")
     made = seen.lives.where("created_known").select("owner", "created_at", F.col("token_id").alias("other_id"))
@@ -269,6 +259,21 @@ def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThres
     goes_on = tried.join(others, "owner").where(then & is_other)
     explained = replaced.select(*_END).unionByName(goes_on.select(*_END)).distinct()
     return tried.join(explained, [*_END], "left_anti").select(*_END, F.lit(True).alias("not_replaced"))
+
+
+def _of_services_in_use(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the ends of tokens in use by principals that neither asked for them nor end tokens often."""
+    not_asked = ends.where(~F.col("asked"))
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
+    seldom = days.where(F.col("days_before") < thresholds.ended_days)
+    return (
+        not_asked.join(seldom, ["principal", "date"])
+        .join(seen.lives.select("token_id", *_LOGINS), "token_id")
+        .where(_was_in_use(thresholds))
+        .join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
+        .select("token_id", "principal", "date", "owner", F.col("first_seen").alias("ended_at"))
+    )
 
 
 def _tried_at_home(ended: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:

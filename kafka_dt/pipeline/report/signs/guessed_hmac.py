@@ -2,8 +2,9 @@
 
 A token's id is no secret: descriptions and logs have it. A client that has the id alone, or a damaged copy of the
 token, tries HMACs. `wrong_hmacs` wrong ones in a day are a sign, if they come from zones in which the owner never
-logged in, neither before nor later; or, in a zone of the owner, from a machine and with a library that it never had. It
-does not matter from how many addresses they come.
+logged in, neither before nor later; or, in a zone of the owner, from a machine and with a library that it never had. A
+client without a name counts as such a library if all clients of the owner have names. It does not matter from how many
+addresses the tries come.
 
 A job with a mangled secret is quiet, because its owner logs in from its network, at the latest after the repair. So is
 a token that is older than a change of the secret keys: its HMAC may be another one since then. So is an owner that was
@@ -52,7 +53,7 @@ def guessed_hmacs(seen: Observed, thresholds: GuessedHmacThresholds) -> DataFram
     """Find tokens whose HMAC is guessed; one finding a token."""
     tries = _tries(seen)
     many, history = thresholds.wrong_hmacs, thresholds.hmac_history
-    return _findings(guesses(tries, seen, of="token_id", many=many, history=history))
+    return _findings(guesses(tries, seen, of="token_id", many=many, history=history, nameless=True))
 
 
 def _tries(seen: Observed) -> DataFrame:

@@ -35,7 +35,9 @@ _TRIED_THERE: Final = 2
 """Owners that are tried from a zone in which no principal logs in, at most, where one is guessed."""
 
 
-def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: timedelta) -> DataFrame:
+def guesses(
+    tries: DataFrame, seen: Observed, *, of: str, many: int, history: timedelta, nameless: bool = False
+) -> DataFrame:
     """Find what is tried `many` times in a day by clients that are not the owner's, neither before nor later.
 
     They come from zones where the owner never logs in, or did not before and does not for `history`: who has guessed
@@ -49,6 +51,7 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
         of: the column of what is guessed.
         many: tries in a day, from all addresses together.
         history: how long an owner is known that has shown where it logs in.
+        nameless: whether a client without a name is strange to an owner whose clients all have names.
 
     Returns:
         A row for each: `of`, `owner`, `known_since`, `first_seen`, `last_seen`, `events`, `most` (in a day), `address`
@@ -66,7 +69,9 @@ def guesses(tries: DataFrame, seen: Observed, *, of: str, many: int, history: ti
         .join(known, "owner", "left")
         .crossJoin(F.broadcast(begin))
     )
-    strange = judged.where(_is_strange(history)).drop("own_library", "own_machine", "used", "settled", "tried_there")
+    strange = judged.where(_is_strange(history, nameless=nameless)).drop(
+        "own_library", "own_machine", "used", "settled", "tried_there"
+    )
     found = (
         with_sums(strange, of)
         .where(F.col("in_a_day") >= many)
@@ -118,9 +123,10 @@ def _with_places(tries: DataFrame, seen: Observed, history: timedelta) -> DataFr
     )
 
 
-def _is_strange(history: timedelta) -> Column:
+def _is_strange(history: timedelta, *, nameless: bool) -> Column:
     known = F.col("known_since") + F.lit(history) < F.col("first_seen")
-    another = (F.col("software") != UNKNOWN) & F.col("own_library").isNull() & F.col("own_machine").isNull()
+    named = F.lit(nameless) | (F.col("software") != UNKNOWN)
+    another = named & F.col("own_library").isNull() & F.col("own_machine").isNull()
     # A new program with a mangled secret is in a new network of the company.
     is_new = (F.col("known_since") <= F.col("first_seen")) & ~known & is_public(F.col("wide"))
     # A program with an old password has tried it since the table begins, and programs that move are several.

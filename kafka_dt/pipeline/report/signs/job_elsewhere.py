@@ -5,17 +5,26 @@ with the keytab or the password of the job makes tokens on another host, and rea
 
 - A principal makes its own tokens on `own_machines` machines at most in the first `own_known` in which it makes any,
   and `own_tokens` or more on these machines in the whole table.
-- It makes `new_tokens` tokens of its own, or more, on a further machine, on as many days, and they are used there.
 - It goes on with its usual machines: it makes tokens there while the new one is in use, or it pauses there no longer
   than its longest pause before. Otherwise the job has moved, or its host or its line is down.
-- A share of `own_used_there`, at most, of the tokens that it makes on these is used where they are made.
+- On a further machine it makes tokens of its own, and uses them there, in one of these ways.
+
+The ways are:
+
+- *again and again*: it makes `new_tokens` tokens or more there, on as many days. A share of `own_used_there`, at most,
+  of the tokens that it makes on its usual machines is used where they are made.
+- *at night among people*: one token is enough. The job is a program, and makes the token outside the hours of the
+  company (`workdays.out_of_office`), within an hour of its first login in the zone. `people_there` people log in there,
+  and fewer programs (`workdays.people`). The share of its tokens that are used where they are made is
+  `mostly_used_there` at most. Engineers who run a job by hand at night do so on its host.
 
 The severity is medium: an engineer may run the job by hand on another host, for some days.
 
 An address that a file of networks calls a NAT stands for many machines, and is left out.
 
-Not seen: one token, tokens that are used elsewhere, a machine on which the job gets its tokens, and jobs that use
-tokens where they make them, as people do, or whose machines change all the time, as pods do.
+Not seen: one token that is made by day or among programs, tokens that are used elsewhere, a machine on which the job
+gets its tokens, and jobs that use tokens where they make them, as people do, or whose machines change all the time, as
+pods do.
 """
 
 # The work is on what principals did, not on events; only the tokens of principals with a new machine are looked up.
@@ -42,11 +51,16 @@ from kafka_dt.pipeline.report.signs.sign import (
     follow_principal,
     threshold,
 )
+from kafka_dt.pipeline.report.workdays import out_of_office
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kafka_dt.pipeline.report.signs.sign import Observed
+
+
+_ARRIVAL: Final = timedelta(hours=1)
+"""To make a token a client logs in first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +75,12 @@ class JobElsewhereThresholds:
     """A week of work shows them all."""
     new_tokens: int = threshold(2, "Tokens that are made and used on the new machine, and days")
     """Who tries something by hand does so once."""
+    people_there: int = threshold(3, "... or one token at night, where so many people log in, and fewer programs")
+    """An office or a VPN has more."""
     own_used_there: float = threshold(0.1, "Share of a job's tokens that are used where they are made, at most")
     """A job on one host makes and uses them there, wherever that is."""
+    mostly_used_there: float = threshold(0.5, "... or at most, of a job that makes one at night among people")
+    """People use theirs where they make them; a driver of a cluster may do both on a worker."""
 
 
 def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFrame:
@@ -92,11 +110,32 @@ def jobs_elsewhere(seen: Observed, thresholds: JobElsewhereThresholds) -> DataFr
         rows.join(new, ["owner", "address"], "left_anti")
         .groupBy("owner")
         .agg(F.avg(is_there.cast("int")).alias("share"))
-        .where(F.col("share") <= thresholds.own_used_there)
+        .where(F.col("share") <= thresholds.mostly_used_there)
     )
     goes_on = _goes_on(new, tokens.join(new, ["owner", "address"], "left_anti"))
     there = rows.where(is_there).join(goes_on, ["owner", "address"]).join(habits, "owner")
-    return _findings(there, thresholds)
+    return _findings(_with_people(there, seen, thresholds.people_there), thresholds)
+
+
+def _with_people(there: DataFrame, seen: Observed, fewest: int) -> DataFrame:
+    """Add the token that a program made at night in a zone of people where it never was, and how many log in there.
+
+    There is one such token for each owner and address: `made_at_night`, with `people`.
+    """
+    is_person = seen.people.withColumn("person", F.lit(1))
+    zones = seen.clients.select("who", "zone").distinct().join(is_person, "who", "left").groupBy("zone")
+    counted = zones.agg(F.count("person").alias("people"), F.count("who").alias("principals"))
+    of_people = counted.where((F.col("people") >= fewest) & (F.col("people") * 2 > F.col("principals")))
+    came = seen.clients.groupBy(F.col("who").alias("owner"), "zone").agg(F.min("first_seen").alias("zone_since"))
+    programs = there.join(seen.people.withColumnRenamed("who", "owner"), "owner", "left_anti")
+    at_night = out_of_office(programs, "made", seen.workdays).join(of_people, "zone").join(came, ["owner", "zone"])
+    is_new = F.col("made") < F.col("zone_since") + F.lit(_ARRIVAL)
+    found = (
+        at_night.where(is_new)
+        .groupBy("owner", "address")
+        .agg(F.max("people").alias("people"), of_first("token_id", "made").alias("made_at_night"))
+    )
+    return there.join(found, ["owner", "address"], "left")
 
 
 def _goes_on(new: DataFrame, usual: DataFrame) -> DataFrame:
@@ -132,10 +171,16 @@ def _findings(there: DataFrame, thresholds: JobElsewhereThresholds) -> DataFrame
         days.alias("days"),
         F.slice(distinct("zone"), 1, SHOWN).alias("zones"),
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("libraries")))).alias("libraries"),
-        *(F.first(name).alias(name) for name in ("came", "began", "times", "usual")),
+        *(
+            F.first(name).alias(name)
+            for name in ("came", "began", "times", "usual", "share", "people", "made_at_night")
+        ),
     )
+    again = (F.col("share") <= thresholds.own_used_there) & (F.least("tokens", "days") >= thresholds.new_tokens)
     return finding_rows(
-        rows.where(F.least("tokens", "days") >= thresholds.new_tokens),
+        rows.where(again | F.col("people").isNotNull()).withColumn(
+            "token_id", F.when(again, F.col("token_id")).otherwise(F.col("made_at_night"))
+        ),
         subject="token_id",
         severity=F.lit(Severity.MEDIUM.value),
         evidence=[
@@ -144,6 +189,7 @@ def _findings(there: DataFrame, thresholds: JobElsewhereThresholds) -> DataFrame
             ("where it made tokens first at", as_text(F.col("came"))),
             ("tokens made and used there", F.col("tokens")),
             ("on days", F.col("days")),
+            ("people in its zone, outside the hours of the company", F.col("people")),
             ("with libraries", some(F.col("libraries"))),
             ("its usual machines", some(F.col("usual"))),
             ("tokens that it made on these", F.col("times")),
@@ -156,8 +202,8 @@ JOB_ELSEWHERE: Final = Sign(
     kind="job_elsewhere",
     title="Made by its job on a new machine and used there",
     meaning="A job makes tokens on a machine where it never was, and uses them on that machine.",
-    finds="a job's credential on another machine, where its tokens are used as well, on several days",
-    misses="one token, tokens that are used elsewhere, and jobs whose machines change all the time",
+    finds="a job's credential on another machine, where its tokens are used, on several days or at night among people",
+    misses="one token by day, tokens that are used elsewhere, and jobs whose machines change all the time",
     subject_type=SubjectType.TOKEN,
     thresholds=JobElsewhereThresholds(),
     rule=jobs_elsewhere,

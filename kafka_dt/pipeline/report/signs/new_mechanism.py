@@ -4,10 +4,6 @@ A program keeps its mechanism: a keytab, a certificate, or a password. A princip
 `mechanism_history` and logs in by another mechanism has another credential. A thief with an operator's password can
 make such a credential.
 
-An owner whose tokens others create needs no mechanism, and logs in with tokens only. Its first login without a token is
-a sign, too, unless a share `common_mechanism` of the company's principals use the mechanism: then its team may have
-used its keytab by hand.
-
 A migration is quiet: `migrated` other principals or more began to use the mechanism within `migration` before, or
 `migration_size` before and after. The first two of a small migration look like thieves, and so do those of a large one
 until the others follow.
@@ -37,7 +33,8 @@ The severity is medium.
 
 Not seen: a thief that logs in by the usual mechanism, or by one that many have beside it or on that host; one with a
 person's library by day; one that takes the place of a job, on many machines or on those of the job; one that is on a
-machine or among the pods of its victim, with its library; and a new mechanism in the first days of a principal.
+machine or among the pods of its victim, with its library; a new mechanism in the first days of a principal; and the
+first login without a token of an owner that used tokens only.
 """
 
 # The work is on one row for each principal and mechanism.
@@ -86,8 +83,6 @@ class MechanismThresholds:
 
     mechanism_history: timedelta = threshold(timedelta(days=3), "Time in which a principal shows its mechanisms")
     """Programs log in every day, and a weekend is two days long."""
-    common_mechanism: float = threshold(0.25, "Share of principals whose mechanism it is, for an owner by token")
-    """A company has one mechanism for its programs, or two."""
     migrated: int = threshold(2, "Other principals that began to use the mechanism")
     """A team migrates its programs together."""
     migration: timedelta = threshold(timedelta(days=7), "... in the time before")
@@ -113,19 +108,9 @@ def new_mechanisms(seen: Observed, thresholds: MechanismThresholds) -> DataFrame
         of_first("address", "first_seen").alias("address"),
     )
     earlier = Window.partitionBy("principal").orderBy("first_seen").rowsBetween(Window.unboundedPreceding, -1)
-    habits = {"by_mechanism": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}
-    with_tokens = F.coalesce(F.col("creates_since") > F.col("first_seen"), F.lit(True))
-    everybody = logins.agg(F.count_distinct("principal").alias("principals"))
-    share = F.count("*").over(Window.partitionBy("mechanism")) / F.col("principals")
-    is_common = F.col("by_mechanism").isNull() & (F.col("share") >= thresholds.common_mechanism)
+    habits = {"known_since": F.min("first_seen").over(earlier), "usual": F.collect_set("mechanism").over(earlier)}
     used = seen.work("used", used.withColumns(habits))
-    new = (
-        used.crossJoin(F.broadcast(everybody))
-        .withColumn("share", share)
-        .join(_by_tokens(seen.lives), "principal", "left")
-        .withColumn("known_since", F.coalesce("by_mechanism", F.when(with_tokens, F.col("by_tokens"))))
-        .where((F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen")) & ~is_common)
-    )
+    new = used.where(F.col("known_since") + F.lit(thresholds.mechanism_history) < F.col("first_seen"))
     seconds = int(thresholds.migration.total_seconds())
     in_order = Window.partitionBy("mechanism").orderBy(F.unix_seconds("first_seen"))
     others = {
@@ -237,18 +222,10 @@ def _without_people_at_work(new: DataFrame, logins: DataFrame, seen: Observed) -
     libraries = logins.join(began, ["principal", "mechanism"]).where(first_day)
     known = libraries.join(had, ["principal", "software"], "left")
     other = known.where(F.coalesce(F.col("had_since") >= F.col("began"), F.lit(True)))
-    people = seen.workdays.withColumnRenamed("who", "principal")
-    in_day = new.join(people, "principal").where(is_in_day(F.col("first_seen")))
+    by_day = seen.workdays.withColumnRenamed("who", "principal")
+    in_day = new.join(by_day, "principal").where(is_in_day(F.col("first_seen")))
     at_work = in_day.join(other, ["principal", "mechanism"], "left_anti")
     return new.join(at_work, ["principal", "mechanism"], "left_anti")
-
-
-def _by_tokens(lives: DataFrame) -> DataFrame:
-    """Tell since when an owner's tokens are used, and since when it creates some itself, for which it has to log in."""
-    return lives.groupBy(F.col("owner").alias("principal")).agg(
-        F.min("first_login").alias("by_tokens"),
-        F.min(F.when(F.col("requester") == F.col("owner"), F.col("created_at"))).alias("creates_since"),
-    )
 
 
 def _findings(new: DataFrame) -> DataFrame:
@@ -260,10 +237,7 @@ def _findings(new: DataFrame) -> DataFrame:
         evidence=[
             ("new mechanism", F.col("mechanism")),
             ("logins with it", F.col("events")),
-            (
-                "until then",
-                F.when(F.size("usual") > 0, some(F.array_sort("usual"))).otherwise("tokens that others create"),
-            ),
+            ("until then", some(F.array_sort("usual"))),
             ("known since", as_text(F.col("known_since"))),
             ("from addresses", some(F.col("addresses"))),
             ("clients", some(F.col("clients"))),

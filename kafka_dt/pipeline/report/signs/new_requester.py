@@ -8,17 +8,9 @@ finding. The cases:
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
   itself, and did so or made the token outside the hours of the company (`workdays.office_hours`): by day administrators
   help out.
-- *its own owner*: the owner creates tokens that others created for it until then, and did not log in without a token
-  for `requester_history` before. A thief may have made a password of it. Of the tokens of the first day, those are left
-  out that are made on a machine that the owner had, or in the zone of its pods, with the library that it had there
-  (`machines.on_strange_machines`): a team starts a run by hand.
-- *another scheduler*: the requester has created tokens for other owners for `other_work`, and now for this one. One
-  that created for `scheduled` others before gets new owners now and then.
-- *for an administrator*: a requester that created for `scheduled` others, of which none changes users or rights,
-  creates a token for an owner that does so on `administers_on` days or more, and for which no other principal created
-  one before.
-- *unknown before*: the requester never created tokens for others. The severity is high if it begins with `new_owners`
-  owners on one day, after other work for `other_work`: no operator made it a scheduler then.
+- *unknown before*: the requester began to create tokens for others at most `other_work` before, and tokens of the owner
+  were created before, and used for `requester_history`. The severity is high if it begins with `new_owners` owners on
+  one day, after other work for `other_work`: no operator made it a scheduler then.
 - *for a renewer of its own*: the usual requester creates one token with a library with which it creates no other one of
   the owner, and allows a principal to renew it that no other token names but that principal's own. A thief has the
   requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
@@ -37,18 +29,13 @@ finding. The cases:
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
 in for a scheduler, or a new scheduler takes over. Who begins with `new_owners` owners after other work is not quiet.
 
-*Another scheduler* and *unknown before* are quiet if an operator makes the token at
-work (`operators_tokens.operators_tokens`).
-
-*Its own owner*, *another scheduler* and *unknown before* need an owner whose tokens others created and used for
-`requester_history`. *Its own owner* is quiet if `own_owners` other owners of the usual requester create tokens of their
-own, too: people whose tokens a hub of notebooks creates make one by hand now and then. A new scheduler is quiet if an
-operator allowed it to create for several owners within an hour; so is a scheduler that gets several new owners.
+*Unknown before* is quiet if an operator makes the token at work (`operators_tokens.operators_tokens`). It is quiet as
+well if another principal allowed the requester to create for several owners within an hour.
 
 Not seen: a thief that creates tokens as the owner's usual requester does, for a person as a hub of notebooks does, or
-for a service over more than a day; one on a machine of the owner with its library, one with an administrator's
-password and a second account that uses the token at the job's place with its library, and a new requester of an owner
-that is new.
+for a service over more than a day; one with an administrator's password and a second account that uses the token at the
+job's place with its library; one with the password of a scheduler, or of the owner itself, although another principal
+created the owner's tokens until then; and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.
@@ -63,7 +50,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.deeds import ADMINISTRATION, known_since, token_grants
+from kafka_dt.pipeline.report.deeds import known_since, token_grants
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
@@ -75,7 +62,6 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
-from kafka_dt.pipeline.report.signs.machines import on_strange_machines
 from kafka_dt.pipeline.report.signs.made_once import made_once
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import with_in_office
@@ -88,8 +74,6 @@ if TYPE_CHECKING:
 _HOUR_S: Final = 3600
 ALLOWED: Final = "allowed after other work"
 UNKNOWN_BEFORE: Final = "unknown before"
-SCHEDULER: Final = "another scheduler"
-OWN_OWNER: Final = "its own owner"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 ONCE: Final = "once, while others go on"
@@ -101,16 +85,12 @@ class RequesterThresholds:
 
     requester_history: timedelta = threshold(timedelta(days=3), "Time in which an owner shows its requesters")
     """Schedulers work every day, and a weekend is two days long."""
-    scheduled: int = threshold(5, "Owners of a scheduler that gets new ones now and then")
+    scheduled: int = threshold(5, "Other owners for which a scheduler creates tokens, each for longer than a day")
     """A hub of notebooks, or what starts a company's jobs."""
-    administers_on: int = threshold(2, "Days on which an administrator changes users or rights, at least")
-    """Who tried once is none."""
     other_work: timedelta = threshold(timedelta(days=1), "Time of other work before a principal is allowed to create")
     """An operator makes a scheduler's user and its ACLs on one day."""
     renewer_tokens: int = threshold(5, "Other tokens of an owner that show who creates and who may renew them")
     """Those of a working week."""
-    own_owners: int = threshold(3, "Other owners of a requester that create their own tokens, too")
-    """One may be the same thief with another password."""
     without_tokens: timedelta = threshold(timedelta(days=5), "Time in which a service shows that it uses no tokens")
     """A working week."""
     new_owners: int = threshold(5, "Owners for which a principal with other work begins to create on one day")
@@ -119,22 +99,17 @@ class RequesterThresholds:
 
 def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
     """Find requesters that are new to owners; one finding for each requester, case and day."""
-    pairs = seen.lives.groupBy("owner", "requester").agg(
+    by_others = seen.lives.where(F.col("owner") != F.col("requester"))
+    pairs = by_others.groupBy("owner", "requester").agg(
         F.min("created_at").alias("since"), of_first("created_known", "created_at").alias("created")
     )
-    others = pairs.where(F.col("owner") != F.col("requester"))
-    habits = others.groupBy("requester").agg(F.min("since").alias("requests_since"))
-    in_order = Window.partitionBy("requester", F.col("owner") == F.col("requester")).orderBy("since", "owner")
-    pairs = pairs.withColumn("owners_before", F.row_number().over(in_order) - 1)
+    habits = pairs.groupBy("requester").agg(F.min("since").alias("requests_since"))
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "requester")
-    first = pairs.where("created").join(habits, "requester", "left").join(known, "requester", "left")
-    own = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("requester"))
-    first = first.join(own.agg(F.min("first_seen").alias("own_since")), "requester", "left")
-    first = _with_habit(first, pairs)
-    new = _with_grants(_with_others(_with_administrators(first, seen, thresholds), seen.lives), seen.deeds)
+    first = pairs.where("created").join(habits, "requester").join(known, "requester", "left")
+    new = _with_grants(_with_others(first, seen.lives), seen.deeds)
     judged = seen.work("judged", new.withColumn("case", _case(thresholds)).where(F.col("case").isNotNull()))
     judged = judged.join(_stand_ins(judged, seen, thresholds), ["owner", "requester"], "left_anti")
-    created = _not_at_home(_not_by_operators(_created(judged, seen.deeds), seen), seen)
+    created = _not_by_operators(_created(judged, seen.deeds), seen)
     made = _made(seen.deeds)
     first = first_tokens(seen, made, thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     once = made_once(seen, made, thresholds).withColumn("case", F.lit(ONCE))
@@ -146,44 +121,10 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
 def _case(thresholds: RequesterThresholds) -> Column:
     never_before = F.coalesce(F.col("requests_since") >= F.col("granted_at"), F.lit(True))
     worked = never_before & (F.col("known_since") + F.lit(thresholds.other_work) < F.col("granted_at"))
-    planned = F.coalesce(F.col("granted_together") > 1, F.lit(False))
+    planned = F.coalesce((F.col("granted_together") > 1) & ~F.col("by_itself"), F.lit(False))
     shown = F.col("others_until") > F.col("others_since") + F.lit(thresholds.requester_history)
-    itself = F.col("requester") == F.col("owner")
-    at_home = itself & (F.col("own_since") + F.lit(thresholds.requester_history) < F.col("since"))
-    a_habit = itself & (F.col("themselves") > thresholds.own_owners)
-    hub = (F.col("owners_before") >= thresholds.scheduled) & (F.col("administrators_before") == 0)
-    shown_by_others = F.col("others_tokens").isNotNull()
-    schedules = F.col("requests_since") + F.lit(thresholds.other_work) < F.col("since")
-    return (
-        F.when(worked & ~itself, F.lit(ALLOWED))
-        .when(~itself & hub & ~shown_by_others & F.col("administers") & ~planned, F.lit("for an administrator"))
-        .when(planned | F.coalesce(at_home | a_habit, F.lit(False)) | ~F.coalesce(shown, F.lit(False)), F.lit(None))
-        .when(itself, F.lit(OWN_OWNER))
-        .when(schedules & (F.col("owners_before") >= thresholds.scheduled), F.lit(None))
-        .when(schedules, F.lit(SCHEDULER))
-        .otherwise(F.lit(UNKNOWN_BEFORE))
-    )
-
-
-def _with_habit(new: DataFrame, pairs: DataFrame) -> DataFrame:
-    """Add how many owners of the same requesters create tokens of their own (`themselves`)."""
-    is_own = F.col("owner") == F.col("requester")
-    own = pairs.where(is_own & F.col("created")).select("owner")
-    others = pairs.where(~is_own).select("owner", "requester")
-    of_requester = others.join(own, "owner").groupBy("requester").agg(F.count("*").alias("themselves"))
-    of_owner = others.join(of_requester, "requester").groupBy("owner").agg(F.max("themselves").alias("themselves"))
-    return new.join(of_owner, "owner", "left").fillna(0, ["themselves"])
-
-
-def _with_administrators(new: DataFrame, seen: Observed, thresholds: RequesterThresholds) -> DataFrame:
-    """Add whether the owner changes users or rights, and for how many such owners the requester created before."""
-    days = seen.deeds.where(ok(*ADMINISTRATION)).groupBy(F.col("principal").alias("owner"))
-    administrators = days.agg((F.count_distinct("date") >= thresholds.administers_on).alias("administers"))
-    rows = new.join(administrators, "owner", "left").fillna(False, ["administers"])
-    of_others = F.col("administers") & (F.col("owner") != F.col("requester"))
-    before = Window.partitionBy("requester").orderBy("since", "owner").rowsBetween(Window.unboundedPreceding, -1)
-    counted = F.coalesce(F.sum(of_others.cast("int")).over(before), F.lit(0))
-    return rows.withColumn("administrators_before", counted)
+    begins = F.col("requests_since") + F.lit(thresholds.other_work) >= F.col("since")
+    return F.when(worked, F.lit(ALLOWED)).when(~planned & shown & begins, F.lit(UNKNOWN_BEFORE))
 
 
 def _with_others(new: DataFrame, lives: DataFrame) -> DataFrame:
@@ -247,7 +188,7 @@ def _stand_ins(judged: DataFrame, seen: Observed, thresholds: RequesterThreshold
     by_itself = F.coalesce("by_itself", F.lit(False))
     owners = F.count("*").over(Window.partitionBy("requester", "case", F.to_date("since")))
     counted = judged.withColumn("taken_over", (owners >= thresholds.new_owners) & _worked(thresholds))
-    allowed = counted.where(F.col("case").isin(ALLOWED, UNKNOWN_BEFORE) & ~by_itself & ~F.col("taken_over"))
+    allowed = counted.where(~by_itself & ~F.col("taken_over"))
     others = seen.lives.join(seen.operators_tokens, "token_id", "left_anti")
     tokens = others.select("token_id", "owner", "requester").join(allowed, ["owner", "requester"])
     homes = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"), "zone", "software")
@@ -299,17 +240,10 @@ def _not_by_operators(created: DataFrame, seen: Observed) -> DataFrame:
     """Leave out what operators make at work; adds whether a token was made and allowed in the hours of the company."""
     tokens = seen.operators_tokens.select("token_id", F.lit(True).alias("by_operator"))
     rows = created.join(F.broadcast(tokens), "token_id", "left")
-    is_help = F.col("by_operator").isNotNull() & F.col("case").isin(UNKNOWN_BEFORE, SCHEDULER)
+    is_help = F.col("by_operator").isNotNull() & (F.col("case") == UNKNOWN_BEFORE)
     made = with_in_office(rows.where(~is_help), "first_seen", seen.workdays).withColumnRenamed("in_office", "made_then")
     allowed = with_in_office(made, "granted_at", seen.workdays)
     return allowed.withColumn("in_office", F.col("made_then") & F.coalesce("in_office", F.lit(False)))
-
-
-def _not_at_home(created: DataFrame, seen: Observed) -> DataFrame:
-    """Leave out tokens that owners make themselves on machines that they had, with the libraries of these."""
-    is_own = F.col("case") == OWN_OWNER
-    own = created.where(is_own).withColumn("principal", F.col("requester"))
-    return union(created.where(~is_own), on_strange_machines(own, seen).select(created.columns))
 
 
 def _made(deeds: DataFrame) -> DataFrame:

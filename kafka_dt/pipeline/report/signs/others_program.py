@@ -91,7 +91,7 @@ def others_programs(seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
 def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
     """Find kinds of client ids, with their libraries, that are new to an owner and that few others had."""
     names = clients.groupBy("who", "client").agg(F.min("first_seen").alias("client_since"))
-    programs = _others(clients.where(~is_given(F.col("client"))), ("software", "client"), thresholds)
+    programs = _others(clients.where(~is_given(F.col("client"))), ("software", "client"), thresholds, brief=False)
     programs = programs.where(F.col("people_before") < _PEOPLE)
     known = clients.where("by_token").groupBy("who").agg(F.min("first_seen").alias("owner_since"))
     return (
@@ -105,7 +105,8 @@ def _by_name(clients: DataFrame, thresholds: ProgramThresholds) -> DataFrame:
 
 def _by_place(clients: DataFrame, seen: Observed, thresholds: ProgramThresholds) -> DataFrame:
     """Find places and releases that are new to an owner, where few others had such a client."""
-    programs = _others(clients, ("software", "client", "zone", "software_version"), thresholds)
+    # A client without a name is a common tool if others tried it there, however briefly.
+    programs = _others(clients, ("software", "client", "zone", "software_version"), thresholds, brief=True)
     late = F.col("since") > F.col("tokens_since") + F.lit(thresholds.program_history)
     alone = F.col("others_moved") < thresholds.program_moves - 1
     came = first_arrivals(seen.arrivals, F.col("by_token") & late & alone)
@@ -127,8 +128,11 @@ def _by_place(clients: DataFrame, seen: Observed, thresholds: ProgramThresholds)
     )
 
 
-def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThresholds) -> DataFrame:
-    """Tell since when each principal has a program, and keep those that one or two others had for long enough."""
+def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThresholds, *, brief: bool) -> DataFrame:
+    """Tell since when each principal has a program, and keep those that one or two others had for long enough.
+
+    brief: whether others that had it for less than a day count towards `program_owners`
+    """
     programs = clients.groupBy("who", *program).agg(
         F.min("first_seen").alias("program_since"),
         F.sum("logins").alias("logins"),
@@ -142,11 +146,9 @@ def _others(clients: DataFrame, program: Sequence[str], thresholds: ProgramThres
     who, logins, person = (F.when(F.col("lasts"), F.col(name)) for name in ("who", "logins", "person"))
     numbers = range(1, thresholds.program_owners + 1)
     first = [F.nth_value(who, number, ignoreNulls=True).over(before) for number in numbers]
-    # A client without a name is a common tool if others tried it there, however briefly.
-    is_placed = "zone" in program
     habits = {
         "others": F.array_compact(F.array(*first)),
-        "others_before": F.count("*" if is_placed else who).over(before),
+        "others_before": F.count("*" if brief else who).over(before),
         "others_logins": F.sum(logins).over(before),
         "people_before": F.coalesce(F.sum(person).over(before), F.lit(0)),
     }

@@ -29,6 +29,7 @@ It takes `neighbours` to know a zone. These visits are quiet:
   Or a colleague at work has, and looks into the job for an hour.
 - The owner works by day, and comes by day with its usual client, as do `roamers` people in all within `habits.AROUND`
   before and after that, each to such a place: they work at home, or at a customer's, for a day.
+- The owner is a person with a library of theirs, in a network to which many people come now and then (`roaming`).
 
 The severity is high if the library or the kind of client id is new to the owner as well, but medium if others had just
 logged in at the address as themselves. The finding names these. It is medium as well if an owner that works by day
@@ -36,7 +37,7 @@ comes in its day in the first week in which it is known.
 
 Not seen: a thief in the owner's zone or in one that commuters may come to, a thief that comes on the day of a fail-over
 or takes the place of the owner while its home is down, one with many machines and the owner's library, and one that
-uses the token of a person by day, with the usual client.
+uses the token of a person with the usual client by day, or with the person's library on the VPN.
 """
 
 # The work is on one row for each owner and zone; only visits are compared with the uses of others.
@@ -63,6 +64,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.habits import month_around, without_habits
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.peers import in_groups
+from kafka_dt.pipeline.report.roaming import without_roamers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day, with_first_week
@@ -122,7 +124,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     rare = seen.work("rare", without_habits(by_alone, seen.habits))
     tried = seen.work("tried", with_colleagues(rare, seen.habits))
     there = with_shared(without_engineers(tried, seen), seen.habits, "address")
-    there = with_first_week(there, seen.clients, seen.workdays)
+    there = with_first_week(without_roamers(there, seen.usage, seen.people), seen.clients, seen.workdays)
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 

@@ -30,7 +30,7 @@ from kafka_dt.pipeline.report.operators_tokens import operators_tokens, without_
 from kafka_dt.pipeline.report.peers import deployments, homes_of, peers
 from kafka_dt.pipeline.report.signs.finding import Finding
 from kafka_dt.pipeline.report.visits import without_visits
-from kafka_dt.pipeline.report.workdays import workdays
+from kafka_dt.pipeline.report.workdays import people, workdays
 from kafka_dt.pipeline.shell import word
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class Observed:
     lives: DataFrame
     """The life of each token, as `lives.token_lives` makes it."""
     workdays: DataFrame
-    """Which principals work by day, as `workdays.workdays` makes it."""
+    """Which principals work by day, people and programs, as `workdays.workdays` makes it."""
+    people: DataFrame
+    """Which of them are people, as `workdays.people` makes it."""
     operators_tokens: DataFrame
     """Tokens that operators at work made for others, as `operators_tokens.operators_tokens` gives them."""
     deeds: DataFrame
@@ -107,6 +109,7 @@ class Observed:
             habits=Habits.learned(usage, days, work),
             lives=lives,
             workdays=days,
+            people=work("people", people(usage, days)),
             operators_tokens=by_hand,
             deeds=deeds,
             zones=zones,

@@ -10,8 +10,8 @@ passwords were changed. `sprayed` principals in a day are a sign.
 
 They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
 the same time, with all that other addresses try with it then. The principals of all other addresses are counted
-together; they have to be `spray_factor` times more than is usual, and days that follow each other are one spray. The
-finding is about the busiest address of the spray.
+together: they have to be `sprayed_apart` and `spray_factor` times more than is usual, and days that follow each other
+are one spray. The finding is about the busiest address of the spray.
 
 Names that do not exist are a sign of their own: a client that looks for accounts. `sprayed_names` of them in a day from
 one address are a finding, each tried `spray_repeats` times at the most, if the address is not refused so for
@@ -69,6 +69,8 @@ class SprayThresholds:
 
     sprayed: int = threshold(5, "Principals refused in a day from addresses that never logged in")
     """More people than that do not mistype at a new place on one day and give up."""
+    sprayed_apart: int = threshold(10, "... or of addresses that are refused fewer each, together")
+    """On some days several people mistype at new places."""
     spray_repeats: int = threshold(5, "... and tries of each, at most")
     """A program with an old password tries it again and again; servers lock an account after some tries."""
     sprayed_names: int = threshold(10, "Names that do not exist, tried in a day from one address")
@@ -150,7 +152,8 @@ def _by_all_others(rest: DataFrame, thresholds: SprayThresholds) -> DataFrame:
     """Name the sprays of addresses that try enough principals together, more than is `usual`."""
     usual = Usual(thresholds.spray_factor, thresholds.spray_history)
     together = rest.withColumn("everywhere", F.lit(True))
-    days = bursts(together, by="everywhere", what="principal", window=DAY, many=thresholds.sprayed, usual=usual).select(
+    many = thresholds.sprayed_apart
+    days = bursts(together, by="everywhere", what="principal", window=DAY, many=many, usual=usual).select(
         F.col("first_seen").alias("began"), F.col("last_seen").alias("ended"), "usual"
     )
     then = rest.join(F.broadcast(days), F.col("first_seen").between(F.col("began"), F.col("ended")))

@@ -17,7 +17,8 @@ alone. A use is a sign in one of these cases:
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
-  user with a laptop, the client has to be another one as well.
+  user with a laptop, the client has to be another one as well. A site that is alone in its zone may come from one
+  other zone, a private one in which it is alone: it has two lines.
 - *another client*: at a new address it is a library that the owner does not use for `history` either, or another
   release of the library with another kind of client id, and the usual clients go on. A usual kind of client id that
   begins to name its library is an upgrade.
@@ -53,10 +54,11 @@ others come with theirs in that month, such as a second line. So are the owners 
 the same day, and who come over the Internet with their usual clients, each from a network of its own. So is an owner
 that has just logged in at the address without a token, with a library that it had: it tries its token itself. So is a
 person at work who logs in at the address without a token in the week after, with the library of the use: it is a new
-desk; in the person's first week any address of the zone will do. For *unlike the tokens before it*, so is a tool that
-twelve people use with tokens of their own in private networks, if the person's tokens have been used in that private
-zone for a day. So is another client on a day on which people try libraries together. So is what a colleague at work
-looks into for an hour: the colleague has just logged in at the address.
+desk; in the person's first week any address of the zone will do. And so is a person with a library of their own in a
+private network to which many people come now and then, such as a VPN (`roaming`). For *unlike the tokens before it*, so
+is a tool that twelve people use with tokens of their own in private networks, if the person's tokens have been used in
+that private zone for a day. So is another client on a day on which people try libraries together. So is what a
+colleague at work looks into for an hour: the colleague has just logged in at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as
@@ -64,15 +66,16 @@ themselves. The finding names these: an engineer on call may have tried the toke
 where an owner that works by day comes in its day from a private network, or from any but a foreign one in the first
 week in which it is known.
 
-Not seen: an engineer who uses a stolen token at work for an hour; a thief in a zone of the victim with the victim's own
-program; one behind the same proxy, address translation or provider; one with a person's token and program by day on a
-shared host; one that takes over a token that is not used any more, from a zone of its owner; one that comes on the day
-of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a connection
-that is open already; one in a cluster with a program that six owners use there; in a person's first week a colleague on
-the same VPN with the same library. Of a thief with the tokens of many people of a hub only the first few uses are
-reported, or none if they come from many machines over many days. An owner that moves alone and changes its program
-looks like a theft once. An owner with one token has little history, and a token with fewer logins than `history_logins`
-has none.
+Not seen: an engineer who uses a stolen token at work for an hour; a copy of a site's machine in a private zone of no
+other principal; a thief in a zone of the victim with the victim's own program; one behind the same proxy, address
+translation or provider; one with a person's token and program by day on a shared host, or with a person's token and
+library on the VPN; one that takes over a token that is not used any more, from a zone of its owner; one that comes on
+the day of a move, or takes the place of the owner while its home is down; one that needs no login, because it has a
+connection that is open already; one in a cluster with a program that six owners use there; in a person's first week a
+colleague on the same VPN with the same library. Of a thief with the tokens of many people of a hub only the first few
+uses are reported, or none if they come from many machines over many days. An owner that moves alone and changes its
+program looks like a theft once. An owner with one token has little history, and a token with fewer logins than
+`history_logins` has none.
 """
 
 # The work is on one row for each token, address and client, not on events. Each window is over one token, or over the
@@ -94,6 +97,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     first_and_last,
+    is_carriers,
     some,
     union,
 )
@@ -107,6 +111,7 @@ from kafka_dt.pipeline.report.habits import (
 )
 from kafka_dt.pipeline.report.hosts import with_shared
 from kafka_dt.pipeline.report.lives import own_addresses
+from kafka_dt.pipeline.report.roaming import without_roamers
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import (
     Sign,
@@ -125,7 +130,13 @@ from kafka_dt.pipeline.report.signs.token_histories import (
     unlike_histories,
 )
 from kafka_dt.pipeline.report.strangers import ALONE, ANEW, CLIENT, strange_clients, with_owners_since
-from kafka_dt.pipeline.report.workdays import is_in_day, with_at_work, with_first_week, without_new_places_of_work
+from kafka_dt.pipeline.report.workdays import (
+    is_in_day,
+    is_inside,
+    with_at_work,
+    with_first_week,
+    without_new_places_of_work,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -136,6 +147,8 @@ if TYPE_CHECKING:
 _PLACE: Final = ("token_id", "address", "software", "software_version", "client")
 """What a use is, among the uses of a token."""
 UNLIKE: Final = "unlike the tokens before it"
+_LINES: Final = 2
+"""Zones of a site: those of its usual line and of the other one."""
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 
@@ -196,7 +209,9 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
     odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
-    return _findings(without_new_places_of_work(odd, seen.usage), _habits(seen.usage, tried))
+    odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen)
+    odd = without_roamers(odd, seen.usage, seen.people)
+    return _findings(odd, _habits(seen.usage, tried))
 
 
 def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
@@ -204,6 +219,20 @@ def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
     is_foreign = F.col("case") == FOREIGN
     away = detours(seen, odd.where(~is_foreign)).withColumn("away", F.lit(True))
     return odd.join(away, ["who", "zone"], "left").where(is_foreign | F.col("away").isNull()).drop("away")
+
+
+def _not_over_second_lines(odd: DataFrame, seen: Observed) -> DataFrame:
+    """Leave out usual clients in a private zone of the owner alone, if it is alone at home, too: a site has two lines.
+
+    The addresses that providers share among their customers are no lines of a site.
+    """
+    principals = seen.clients.groupBy("zone").agg(F.count_distinct("who").alias("principals"))
+    alone = principals.where(F.col("principals") == 1).select("zone")
+    with_two = seen.clients.groupBy("who").agg(F.count_distinct("zone").alias("zones")).where(F.col("zones") == _LINES)
+    sites = seen.homes.join(with_two, "who").join(alone.withColumnRenamed("zone", "home"), "home").select("who")
+    is_line = (F.col("case") == ELSEWHERE) & is_inside() & ~is_carriers(F.col("wide"))
+    over_lines = odd.where(is_line).join(alone, "zone").join(sites, "who").select(*_PLACE, "case")
+    return odd.join(over_lines, [*_PLACE, "case"], "left_anti")
 
 
 def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:

@@ -17,21 +17,18 @@ The cases:
 - *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
-- *rights taken from many*: the principal deletes the ACLs of `admin_taken` users in a day, and of at least
-  `admin_factor` times as many as on any day before. Users who get rights within `admin_again` do not count: a program
-  declares their ACLs anew.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
-The last two, and *a user for some hours*, are quiet in the first days of the table (`admin_settled`), in which a
-company sets up its users. *From a new place* is quiet for a principal that moves with `admin_moves` others, or that
+*Rights for everybody* and *a user for some hours* are quiet in the first days of the table (`admin_settled`), in which
+a company sets up its users. *From a new place* is quiet for a principal that moves with `admin_moves` others, or that
 never comes back from there.
 
 The severity is high if two cases hold on a day.
 
 Not seen: an administrator's password in the hands of one who works where the administrator or colleagues do; rights
-that are taken from a few a day, denied instead of taken, or replaced by worthless ones; and changes by commands that
-work on ZooKeeper (`kafka-dt user --config`), which name no principal.
+that are only taken away or denied; and changes by commands that work on ZooKeeper (`kafka-dt user --config`), which
+name no principal.
 """
 
 # The work is on changes of users and ACLs, which are few, and on one row for each principal and zone.
@@ -42,7 +39,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
@@ -70,7 +66,6 @@ NEW_PLACE: Final = "from a new place"
 SET_PASSWORD: Final = "a password that it set"  # noqa: S105 - the name of a case
 SOME_HOURS: Final = "a user for some hours"
 STRANGE_HOUR: Final = "rights over others at a strange hour"
-TAKEN: Final = "rights taken from many"
 EVERYBODY: Final = "rights for everybody"
 _RIGHTS_OVER_OTHERS: Final = (
     r"(?s)^ALLOW (?:All|Alter|AlterConfigs|ClusterAction|CreateTokens|DescribeTokens) of [A-Za-z]+ "
@@ -122,12 +117,6 @@ class StrangeAdministrationThresholds:
     """A week has shifts and a weekend."""
     admin_hours: int = threshold(9, "... and their different hours, with two before and after")
     """Who is seen at fewer hours has none that are strange."""
-    admin_taken: int = threshold(8, "Users whose rights a principal takes in a day, and who get no others")
-    """Those of a few who left are taken one by one."""
-    admin_factor: float = threshold(2.0, "... and how many times as many as on its largest day before")
-    """Who tidies up every week has such days."""
-    admin_again: timedelta = threshold(timedelta(days=1), "... and time around it in which users get others")
-    """Rights that are declared are changed within minutes, or on the next day after a mistake."""
     admin_settled: timedelta = threshold(timedelta(days=3), "First days, in which users and rights are set up")
     """A company that begins with kafka-dt."""
 
@@ -145,7 +134,6 @@ def strange_administration(seen: Observed, thresholds: StrangeAdministrationThre
         .unionByName(_passwords_set(seen, changes, thresholds))
         .unionByName(_users_for_hours(seen, late, changes, thresholds))
         .unionByName(_at_strange_hours(seen, changes, thresholds))
-        .unionByName(_rights_taken(late, changes, thresholds))
     )
     return _findings(cases)
 
@@ -307,26 +295,6 @@ def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdm
     return _told(odd, STRANGE_HOUR, counts)
 
 
-def _rights_taken(late: DataFrame, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
-    """Give the changes on days on which principals took the rights of many users and gave them no others."""
-    named = changes.where(F.col("acl").rlike(_TO_WHOM)).withColumn("who", F.regexp_extract("acl", _TO_WHOM, 1))
-    given = named.where(of_type(EventType.ACL_CREATED)).select("who", F.col("first_seen").alias("given_at"))
-    at, around = F.col("first_seen"), F.lit(thresholds.admin_again)
-    again = F.col("given_at").between(at - around, at + around)
-    taken = named.where(of_type(EventType.ACL_DELETED)).alias("taken")
-    lost = taken.join(given.alias("given"), (F.col("taken.who") == F.col("given.who")) & again, "left_anti")
-    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
-    users = F.col("users")
-    days = (
-        lost.groupBy("principal", "date")
-        .agg(F.count_distinct("who").alias("users"))
-        .withColumn("most", F.coalesce(F.max("users").over(before), F.lit(0)))
-        .where((users >= thresholds.admin_taken) & (users >= F.col("most") * thresholds.admin_factor))
-    )
-    counts = F.format_string("it took rights of %d users, and of %d at most on a day before", "users", "most")
-    return _told(late.where(ok(EventType.ACL_DELETED)).join(days, ["principal", "date"]), TAKEN, counts)
-
-
 def _findings(cases: DataFrame) -> DataFrame:
     rows = (
         cases.groupBy("principal", "date")
@@ -360,7 +328,7 @@ STRANGE_ADMINISTRATION: Final = Sign(
     kind="strange_administration",
     title="Administered by a stranger",
     meaning="A principal changes users or ACLs as one does who has the administrator's password.",
-    finds="changes of users and ACLs from a strange place, at a strange hour, for some hours, of many or for everybody",
+    finds="changes of users and ACLs from a strange place, at a strange hour, for some hours or for everybody",
     misses="a thief who works where the administrator does, and commands that work on ZooKeeper",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=StrangeAdministrationThresholds(),

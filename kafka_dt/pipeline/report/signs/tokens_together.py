@@ -8,7 +8,9 @@ tokens of each of these owners were in use for `together_history`.
 Workers of a cluster, runners of tests and hubs have many owners, but each owner's program has a client id of its own,
 or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out. An owner
 that logs in at the address without a token, too, for the first time within an hour of its token, is not one of those
-that came together: its program has moved. So the programs of a site whose line is down come over another line.
+that came together: its program has moved. So the programs of a site whose line is down come over another line. Neither
+is an owner whose tokens come to `spread_over` machines or more on its first day in the zone, and are used there a day
+later, too: its job has moved to another cluster.
 
 The severity is high: of 45 such machines in 32 months of sixteen companies one was honest, in a room in which a course
 was held.
@@ -28,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, first_and_last, some
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct, distinct_over, first_and_last, host, some
 from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, threshold
@@ -54,6 +56,8 @@ class TokensTogetherThresholds:
     """The thief's own work, and a pod that had the address."""
     at_machine: int = threshold(12, "Owners that use tokens there besides these, at most")
     """A gateway, a hub, and a worker of a cluster have more."""
+    spread_over: int = threshold(3, "Machines to which tokens of an owner come on its first day in a zone")
+    """A thief has one machine, or two."""
     together_history: timedelta = threshold(timedelta(days=3), "Time in which their tokens were used elsewhere")
     """A new hub, or a new cluster, begins with new owners; so does the table."""
 
@@ -61,7 +65,7 @@ class TokensTogetherThresholds:
 def tokens_together(seen: Observed, thresholds: TokensTogetherThresholds) -> DataFrame:
     """Find such machines; one finding an address."""
     found = (
-        _together(_arrivals(seen), thresholds)
+        _together(_arrivals(seen, thresholds.spread_over), thresholds)
         .groupBy("address")
         .agg(
             *first_and_last(),
@@ -89,7 +93,7 @@ def tokens_together(seen: Observed, thresholds: TokensTogetherThresholds) -> Dat
     )
 
 
-def _arrivals(seen: Observed) -> DataFrame:
+def _arrivals(seen: Observed, spread_over: int) -> DataFrame:
     """Give the first use of tokens of each owner at each address, and since when the owner uses any (`known_since`)."""
     own = seen.usage.where(F.col("token_id").isNull())
     own = own.groupBy("address", "who").agg(F.min("first_seen").alias("own_came"))
@@ -101,9 +105,22 @@ def _arrivals(seen: Observed) -> DataFrame:
     uses = seen.usage.where(F.col("token_id").isNotNull())
     came = uses.where(is_machine).groupBy("address", "who").agg(F.min(first).alias("first"))
     known = uses.groupBy("who").agg(F.min("first_seen").alias("known_since"))
-    first_uses = came.select("address", "who", "first.*").join(own, ["address", "who"], "left")
-    has_moved = F.coalesce(around, F.lit(False)).alias("has_moved")
-    return first_uses.select("*", has_moved).drop("own_came").join(known, "who")
+    first_uses = _with_spread(came.select("address", "who", "first.*"), uses, spread_over)
+    first_uses = first_uses.join(own, ["address", "who"], "left")
+    has_moved = (F.coalesce(around, F.lit(False)) | F.col("spread")).alias("has_moved")
+    return first_uses.select("*", has_moved).drop("own_came", "spread").join(known, "who")
+
+
+def _with_spread(came: DataFrame, uses: DataFrame, machines: int) -> DataFrame:
+    """Add whether an owner came to a zone with so many machines on its first day there, and stays (`spread`)."""
+    day = F.expr("INTERVAL 1 DAY")
+    stays = uses.groupBy("who", "zone").agg((F.max("last_seen") - day).alias("stays_until"))
+    in_zone = Window.partitionBy("who", "zone")
+    on_first_day = F.when(F.col("first_seen") < F.min("first_seen").over(in_zone) + day, host(F.col("address")))
+    rows = came.withColumn("first_host", on_first_day).join(stays, ["who", "zone"])
+    is_spread = F.col("first_host").isNotNull() & (distinct_over("first_host", in_zone) >= machines)
+    spread = is_spread & (F.col("stays_until") >= F.col("first_seen"))
+    return rows.withColumn("spread", spread).drop("first_host", "stays_until")
 
 
 def _together(came: DataFrame, thresholds: TokensTogetherThresholds) -> DataFrame:

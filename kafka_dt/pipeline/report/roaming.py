@@ -1,0 +1,58 @@
+"""Networks to which many people come now and then, such as a VPN.
+
+    uses = without_roamers(uses, usage, people)
+
+`_PEOPLE` people log in there without a token, from as many addresses, and log in more often in another network: a
+cluster that runs their jobs is none. It is private, and no file of networks calls it foreign. A person who comes there
+with a library of theirs is no stranger, at any hour. A thief with a person's token rarely has the person's library.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import with_most
+from kafka_dt.pipeline.report.workdays import is_inside
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DAY: Final = timedelta(days=1)
+"""After that a library is the person's, and not of the thief who tries the token elsewhere first."""
+_PEOPLE: Final = 20
+"""A thief has the tokens of a few."""
+
+
+def without_roamers(uses: DataFrame, usage: DataFrame, people: DataFrame) -> DataFrame:
+    """Leave out uses of people in such a network, with a library that they had in another network for a day.
+
+    Args:
+        uses: has `who`, `wide`, `zone_kind`, `software` and `first_seen`.
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+        people: as `workdays.people` makes it.
+    """
+    theirs = usage.join(people, "who")
+    had = theirs.groupBy("who", "software", F.col("wide").alias("had_in"))
+    libraries = had.agg((F.min("first_seen") + F.lit(_DAY)).alias("had_since"))
+    of_use = ["who", "wide", "software", "first_seen"]
+    quiet = (
+        uses.where(is_inside())
+        .select(*of_use)
+        .join(_networks(theirs), "wide")
+        .join(libraries, ["who", "software"])
+        .where((F.col("had_in") != F.col("wide")) & (F.col("had_since") <= F.col("first_seen")))
+    )
+    return uses.join(quiet.select(*of_use).distinct(), of_use, "left_anti")
+
+
+def _networks(theirs: DataFrame) -> DataFrame:
+    """Give the large networks (`wide`) to which many people come that log in more often elsewhere."""
+    logins = theirs.groupBy("who", "wide").agg(F.sum("logins").alias("in_all"))
+    usual = logins.groupBy("who").agg(with_most("wide", "in_all").alias("usual"))
+    themselves = theirs.where(F.col("token_id").isNull() & is_inside())
+    guests = themselves.join(usual, "who").where(F.col("wide") != F.col("usual"))
+    many = F.least(F.count_distinct("who"), F.count_distinct("address")) >= _PEOPLE
+    return guests.groupBy("wide").agg(many.alias("many")).where("many").select("wide")
