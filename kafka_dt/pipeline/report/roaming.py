@@ -2,9 +2,12 @@
 
     uses = without_roamers(uses, usage, people)
 
-`_PEOPLE` people log in there without a token, from as many addresses, and log in more often in another network: a
-cluster that runs their jobs is none. It is private, and no file of networks calls it foreign. A person who comes there
-with a library of theirs is no stranger, at any hour. A thief with a person's token rarely has the person's library.
+At least `_PEOPLE` people log in without a token in such a network, from as many addresses, though each of them logs in
+more often in another one. So a cluster that runs their jobs is none. The network is a large one (/16, of IPv6 /48),
+private, and no file of networks calls it foreign.
+
+A person (`workdays.people`) who comes there is no stranger, at any hour, with a library that the person had in another
+network for a day. A thief with a person's token rarely has the person's library.
 """
 
 from __future__ import annotations

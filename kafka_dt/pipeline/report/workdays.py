@@ -15,9 +15,9 @@ the uses of its tokens, or of its logins without one. If both have a day, that o
 programs that renew their tokens at any hour. Of a use with few logins the first and the last hour count alone; if more
 than `_HOURS` of a day lie between, so does the hour in the middle.
 
-Programs may work by day, too. `people` hardly ever work on Saturdays and Sundays (`_WEEKENDS`): at these days of UTC,
-and not where the weekend is on other days. Their own logins say so, if they log in on `_OWN_DAYS` days or more, and
-else all uses.
+Programs may work by day, too. Such an owner is a person if at most a share `_WEEKENDS` of the days on which it logs in
+are Saturdays or Sundays (UTC). Logins without a token decide if they are on `_OWN_DAYS` days or more, and all logins
+otherwise. Where the weekend is on other days, people count as programs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SHARE: Final = 0.85
 """A program that works all day has less than half of its uses in such hours."""
 _WEEK: Final = timedelta(days=7)
 _WEEKENDS: Final = 1 / 5
-"""Of a program that runs every day 2 of 7. Friday evening in the west of America is Saturday: 1 of 6."""
+"""A program that runs every day has 2 of 7. In the west of America Friday evening is Saturday in UTC: 1 of 6."""
 _OWN_DAYS: Final = 5
 """A working week."""
 _PARTS: Final = 5
@@ -89,7 +89,7 @@ def workdays(usage: DataFrame, deeds: DataFrame) -> DataFrame:
 
 
 def people(usage: DataFrame, days: DataFrame) -> DataFrame:
-    """Give the owners that work by day, and hardly ever at weekends (`who`).
+    """Give the people among the owners that work by day (`who`).
 
     Args:
         usage: where principals logged in, as `lives.logins_by_place` makes it.

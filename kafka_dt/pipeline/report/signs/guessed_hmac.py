@@ -3,8 +3,8 @@
 A token's id is no secret: descriptions and logs have it. A client that has the id alone, or a damaged copy of the
 token, tries HMACs. `wrong_hmacs` wrong ones in a day are a sign, if they come from zones in which the owner never
 logged in, neither before nor later; or, in a zone of the owner, from a machine and with a library that it never had. A
-client without a name counts as such a library if all clients of the owner have names. It does not matter from how many
-addresses the tries come.
+client that does not name its library counts as one with such a library if all clients of the owner name theirs. It does
+not matter from how many addresses the tries come.
 
 A job with a mangled secret is quiet, because its owner logs in from its network, at the latest after the repair. So is
 a token that is older than a change of the secret keys: its HMAC may be another one since then. So is an owner that was

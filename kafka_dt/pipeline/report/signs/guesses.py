@@ -51,7 +51,7 @@ def guesses(
         of: the column of what is guessed.
         many: tries in a day, from all addresses together.
         history: how long an owner is known that has shown where it logs in.
-        nameless: whether a client without a name is strange to an owner whose clients all have names.
+        nameless: whether a client that does not name its library is strange to an owner whose clients all name theirs.
 
     Returns:
         A row for each: `of`, `owner`, `known_since`, `first_seen`, `last_seen`, `events`, `most` (in a day), `address`

@@ -13,12 +13,12 @@ The ways are:
 
 - *again and again*: it makes `new_tokens` tokens or more there, on as many days. A share of `own_used_there`, at most,
   of the tokens that it makes on its usual machines is used where they are made.
-- *at night among people*: one token is enough. The job is a program, and makes the token outside the hours of the
-  company (`workdays.out_of_office`), within an hour of its first login in the zone. `people_there` people log in there,
-  and fewer programs (`workdays.people`). The share of its tokens that are used where they are made is
-  `mostly_used_there` at most. Engineers who run a job by hand at night do so on its host.
+- *at night among people*: one token is enough. A program makes it outside the hours of the company
+  (`workdays.out_of_office`), within an hour of its first login in the zone, where `people_there` people log in at any
+  time, and fewer programs (`workdays.people`). A share of `mostly_used_there`, at most, of the tokens that it makes on
+  its usual machines is used where they are made. Engineers who run a job by hand at night do so on its host.
 
-The severity is medium: an engineer may run the job by hand on another host, for some days.
+The severity is medium: an engineer may run the job by hand on another host for some days, or from a desk.
 
 An address that a file of networks calls a NAT stands for many machines, and is left out.
 
@@ -75,11 +75,11 @@ class JobElsewhereThresholds:
     """A week of work shows them all."""
     new_tokens: int = threshold(2, "Tokens that are made and used on the new machine, and days")
     """Who tries something by hand does so once."""
-    people_there: int = threshold(3, "... or one token at night, where so many people log in, and fewer programs")
+    people_there: int = threshold(3, "... or people in the zone, more than programs, for one token at night")
     """An office or a VPN has more."""
     own_used_there: float = threshold(0.1, "Share of a job's tokens that are used where they are made, at most")
     """A job on one host makes and uses them there, wherever that is."""
-    mostly_used_there: float = threshold(0.5, "... or at most, of a job that makes one at night among people")
+    mostly_used_there: float = threshold(0.5, "... or the same share of a job that makes one at night")
     """People use theirs where they make them; a driver of a cluster may do both on a worker."""
 
 
@@ -189,7 +189,7 @@ def _findings(there: DataFrame, thresholds: JobElsewhereThresholds) -> DataFrame
             ("where it made tokens first at", as_text(F.col("came"))),
             ("tokens made and used there", F.col("tokens")),
             ("on days", F.col("days")),
-            ("people in its zone, outside the hours of the company", F.col("people")),
+            ("made outside the hours of the company, in a zone where so many people log in", F.col("people")),
             ("with libraries", some(F.col("libraries"))),
             ("its usual machines", some(F.col("usual"))),
             ("tokens that it made on these", F.col("times")),

@@ -8,9 +8,10 @@ finding. The cases:
   for `other_work`, and it never created tokens for others until then. The severity is high if the requester allowed it
   itself, and did so or made the token outside the hours of the company (`workdays.office_hours`): by day administrators
   help out.
-- *unknown before*: the requester began to create tokens for others at most `other_work` before, and tokens of the owner
-  were created before, and used for `requester_history`. The severity is high if it begins with `new_owners` owners on
-  one day, after other work for `other_work`: no operator made it a scheduler then.
+- *unknown before*: when the requester creates its first token for the owner, it has created tokens for others for
+  `other_work` at most. Others, or the owner itself, created tokens of the owner before, and they were created or used
+  over more than `requester_history`. The severity is high if the requester begins with `new_owners` owners on one day,
+  after other work for `other_work`: no operator made it a scheduler then.
 - *for a renewer of its own*: the usual requester creates one token with a library with which it creates no other one of
   the owner, and allows a principal to renew it that no other token names but that principal's own. A thief has the
   requester's password, and keeps the token alive by another account. The owner has `renewer_tokens` other tokens, since
@@ -34,8 +35,8 @@ well if another principal allowed the requester to create for several owners wit
 
 Not seen: a thief that creates tokens as the owner's usual requester does, for a person as a hub of notebooks does, or
 for a service over more than a day; one with an administrator's password and a second account that uses the token at the
-job's place with its library; one with the password of a scheduler, or of the owner itself, although another principal
-created the owner's tokens until then; and a new requester of an owner that is new.
+job's place with its library; one with the password of a scheduler that creates tokens for an owner for more than a day,
+or of an owner whose tokens another principal created until then; and a new requester of an owner that is new.
 """
 
 # The work is on one row for each owner and requester; only new ones are looked up elsewhere.

@@ -6,12 +6,12 @@ principals that exist, each tried `spray_repeats` times at the most: a program w
 again. A principal that logs in from the same address, before or later, made a typing error. A refused client with the
 principal's own library, or with a nameless one, may have an old password, if the principal worked in that zone before
 and no more than two names are tried from the address: programs of a cluster begin anew on other machines after
-passwords were changed. `sprayed` principals in a day are a sign.
+passwords were changed. `sprayed` principals in a day from one address are a sign.
 
 They are counted for each address first. Addresses with enough are one spray if they have the same library and try at
 the same time, with all that other addresses try with it then. The principals of all other addresses are counted
-together: they have to be `sprayed_apart` and `spray_factor` times more than is usual, and days that follow each other
-are one spray. The finding is about the busiest address of the spray.
+together: at least `sprayed_apart` of them in a day are a sign, and at least `spray_factor` times as many as is usual.
+Days that follow each other are one spray. The finding is about the busiest address of the spray.
 
 Names that do not exist are a sign of their own: a client that looks for accounts. `sprayed_names` of them in a day from
 one address are a finding, each tried `spray_repeats` times at the most, if the address is not refused so for
@@ -69,7 +69,7 @@ class SprayThresholds:
 
     sprayed: int = threshold(5, "Principals refused in a day from addresses that never logged in")
     """More people than that do not mistype at a new place on one day and give up."""
-    sprayed_apart: int = threshold(10, "... or of addresses that are refused fewer each, together")
+    sprayed_apart: int = threshold(10, "... or from several addresses together, of which none has so many")
     """On some days several people mistype at new places."""
     spray_repeats: int = threshold(5, "... and tries of each, at most")
     """A program with an old password tries it again and again; servers lock an account after some tries."""

@@ -17,8 +17,9 @@ alone. A use is a sign in one of these cases:
 - *in a foreign network*: the file of networks calls the zone foreign, and it is new to the token and its owner.
 - *elsewhere*: it comes from a zone that is new to the token and to its owner, and the usual use goes on beside it
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
-  user with a laptop, the client has to be another one as well. A site that is alone in its zone may come from one
-  other zone, a private one in which it is alone: it has two lines.
+  user with a laptop, the client has to be another one as well. A site may have two lines: the
+  case is quiet about an owner that has two zones, is the only principal in each, and comes over the second, a private
+  one whose addresses no provider shares among its customers (100.64.0.0/10).
 - *another client*: at a new address it is a library that the owner does not use for `history` either, or another
   release of the library with another kind of client id, and the usual clients go on. A usual kind of client id that
   begins to name its library is an upgrade.
@@ -54,11 +55,11 @@ others come with theirs in that month, such as a second line. So are the owners 
 the same day, and who come over the Internet with their usual clients, each from a network of its own. So is an owner
 that has just logged in at the address without a token, with a library that it had: it tries its token itself. So is a
 person at work who logs in at the address without a token in the week after, with the library of the use: it is a new
-desk; in the person's first week any address of the zone will do. And so is a person with a library of their own in a
-private network to which many people come now and then, such as a VPN (`roaming`). For *unlike the tokens before it*, so
-is a tool that twelve people use with tokens of their own in private networks, if the person's tokens have been used in
-that private zone for a day. So is another client on a day on which people try libraries together. So is what a
-colleague at work looks into for an hour: the colleague has just logged in at the address.
+desk; in the person's first week any address of the zone will do. And so is a person (`workdays.people`) with a library
+of their own in a private network to which many people come now and then, such as a VPN (`roaming`). For *unlike the
+tokens before it*, so is a tool that twelve people use with tokens of their own in private networks, if the person's
+tokens have been used in that private zone for a day. So is another client on a day on which people try libraries
+together. So is what a colleague at work looks into for an hour: the colleague has just logged in at the address.
 
 The severity is high where another client goes on beside the usual one elsewhere, where an owner is alone with another
 client, in a foreign network, and where several cases hold; but medium where others had just logged in at the address as

@@ -8,15 +8,15 @@ tokens of each of these owners were in use for `together_history`.
 Workers of a cluster, runners of tests and hubs have many owners, but each owner's program has a client id of its own,
 or they begin there. An address that a file of networks calls a NAT stands for many machines, and is left out. An owner
 that logs in at the address without a token, too, for the first time within an hour of its token, is not one of those
-that came together: its program has moved. So the programs of a site whose line is down come over another line. Neither
-is an owner whose tokens come to `spread_over` machines or more on its first day in the zone, and are used there a day
-later, too: its job has moved to another cluster.
+that came together: its program has moved. So the programs of a site whose line is down come over another line. An owner
+is not counted either if its tokens come to `spread_over` machines or more on its first day in the zone, and are used in
+the zone a day later, too: its job has moved to another cluster.
 
 The severity is high: of 45 such machines in 32 months of sixteen companies one was honest, in a room in which a course
 was held.
 
 Not seen: tokens that a thief tries hours apart, with another client id or from another address for each, on a machine
-that many owners use, or in the first days of the table.
+that many owners use, on three machines on one day and again a day later, or in the first days of the table.
 """
 
 # The work is on one row for each owner at each address.
