@@ -99,8 +99,9 @@ def people(usage: DataFrame, days: DataFrame) -> DataFrame:
     used = usage.join(days.select("who"), "who").select("who", is_own, F.explode(days_of()).alias("date")).distinct()
     own_day, at_weekend = F.when(F.col("own"), F.col("date")), F.dayofweek("date").isin(1, 7)
     counted = used.groupBy("who").agg(
-        *(F.count_distinct(each).alias(name) for name, each in (("own_days", own_day), ("all_days", F.col("date")))),
+        F.count_distinct(own_day).alias("own_days"),
         F.count_distinct(F.when(at_weekend, own_day)).alias("own_weekends"),
+        F.count_distinct("date").alias("all_days"),
         F.count_distinct(F.when(at_weekend, F.col("date"))).alias("all_weekends"),
     )
     own, every = (F.col(f"{whose}_weekends") <= F.col(f"{whose}_days") * _WEEKENDS for whose in ("own", "all"))

@@ -124,7 +124,7 @@ def rare_zones(seen: Observed, thresholds: ZoneThresholds) -> DataFrame:
     rare = seen.work("rare", without_habits(by_alone, seen.habits))
     tried = seen.work("tried", with_colleagues(rare, seen.habits))
     there = with_shared(without_engineers(tried, seen), seen.habits, "address")
-    there = with_first_week(without_roamers(there, seen.usage, seen.people), seen.clients, seen.workdays)
+    there = with_first_week(without_roamers(there, seen), seen.clients, seen.workdays)
     return _findings(there.join(_by_day(alone, seen), ["who", "zone"]), thresholds)
 
 

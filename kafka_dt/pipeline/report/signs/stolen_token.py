@@ -211,7 +211,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
     odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
     odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen)
-    odd = without_roamers(odd, seen.usage, seen.people)
+    odd = without_roamers(odd, seen)
     return _findings(odd, _habits(seen.usage, tried))
 
 
@@ -227,12 +227,12 @@ def _not_over_second_lines(odd: DataFrame, seen: Observed) -> DataFrame:
 
     The addresses that providers share among their customers are no lines of a site.
     """
-    principals = seen.clients.groupBy("zone").agg(F.count_distinct("who").alias("principals"))
-    alone = principals.where(F.col("principals") == 1).select("zone")
-    with_two = seen.clients.groupBy("who").agg(F.count_distinct("zone").alias("zones")).where(F.col("zones") == _LINES)
-    sites = seen.homes.join(with_two, "who").join(alone.withColumnRenamed("zone", "home"), "home").select("who")
+    zones = seen.clients.select("who", "zone").distinct()
+    zones = zones.withColumn("alone", F.count("*").over(Window.partitionBy("zone")) == 1)
+    lines = zones.groupBy("who").agg(F.count("*").alias("zones"), F.bool_and("alone").alias("alone"))
+    sites = lines.where((F.col("zones") == _LINES) & F.col("alone")).select("who")
     is_line = (F.col("case") == ELSEWHERE) & is_inside() & ~is_carriers(F.col("wide"))
-    over_lines = odd.where(is_line).join(alone, "zone").join(sites, "who").select(*_PLACE, "case")
+    over_lines = odd.where(is_line).join(sites, "who").select(*_PLACE, "case")
     return odd.join(over_lines, [*_PLACE, "case"], "left_anti")
 
 
