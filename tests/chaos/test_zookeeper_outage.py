@@ -15,13 +15,13 @@ import pytest
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
-from kafka_dt.client import DelegationToken
+from kafka_dt.client import DelegationToken, RequestRefused
 from kafka_dt.zookeeper.embedded.server import EmbeddedZooKeeper
 from tests.chaos.token_load import TokenLoad, logs_in
 from tests.support.nodes.node import WORKERS, Node, local_port, node_properties
 from tests.support.processes.process import hanging
 from tests.support.processes.waiting import eventually
-from tests.support.protocol.raw import DESCRIBE
+from tests.support.protocol.raw import DESCRIBE, ConnectionClosed
 from tests.support.zookeeper.server import child_zookeeper
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +75,16 @@ async def known_everywhere(nodes: list[Node]) -> DelegationToken:
     return token
 
 
+async def until_reconnected(nodes: list[Node]) -> None:
+    """Wait until every worker of every node is connected to ZooKeeper again: only then it takes a token that is new."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            with contextlib.suppress(RequestRefused, ConnectionClosed):
+                await known_everywhere(nodes)
+                return
+            await asyncio.sleep(0.1)
+
+
 def _meet(node: Node, token: DelegationToken) -> None:
     with node.on_every_worker(lambda: node.connect_by_token(token)):
         pass
@@ -103,6 +113,7 @@ async def test_zookeeper_is_killed_and_restarted_under_load(zookeeper: EmbeddedZ
                 await load.until_created(1)
                 recovered_s.append(time.monotonic() - restarted)
                 await load.until_created(30)
+                await until_reconnected(nodes)
                 load.calm = True
         _LOG.info("Both nodes made tokens again after (s): %s, of %d", recovered_s, sum(load.created.values()))
         _check_answers(load)
@@ -132,6 +143,7 @@ async def test_zookeeper_hangs_longer_than_its_sessions_last(zookeeper: Embedded
                     # A node refuses logins once it cannot know which tokens were revoked, and not earlier.
                     assert time.monotonic() - stopped > MAX_STALENESS_MS / 2000
             await load.until_created(30)
+            await until_reconnected(nodes)
             load.calm = True
             assert all([await logs_in(node, veteran) for node in nodes])
             await load.until_created(10)

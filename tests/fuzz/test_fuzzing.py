@@ -68,4 +68,5 @@ def test_an_input_that_breaks_a_sentence_fails_the_run_and_is_kept(tmp_path: Pat
     )
     assert run.returncode != 0
     assert "ZeroDivisionError" in run.stdout + run.stderr
-    assert list(findings.glob("frames-crash-*"))
+    # On a machine that stands still meanwhile, libFuzzer may find that the input took too long, and name it for that.
+    assert [*findings.glob("frames-crash-*"), *findings.glob("frames-timeout-*")], run.stdout + run.stderr
