@@ -94,7 +94,7 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
 
 def _owners(at: str) -> Column:
     """Count the owners of whose tokens a use on the same day is at the same address, or by the same engineer."""
-    return distinct_over("who", Window.partitionBy(at, "date"))
+    return distinct_over("who", at, "date")
 
 
 def _of_colleague(uses: DataFrame, seen: Observed) -> DataFrame:

@@ -149,14 +149,15 @@ def of_strangers(tries: DataFrame, usage: DataFrame) -> DataFrame:
         tries: has `address` and `first_seen`.
         usage: the successful logins, as `lives.logins_by_place` makes them.
     """
-    began = usage.agg((F.min("first_seen") + F.lit(_SETTLING)).alias("settled"))
     tried = tries.select("address").distinct()
     there = usage.join(tried, "address", "left_semi")
     since = there.groupBy("address").agg(F.min("first_seen").alias("address_since"))
     known = F.coalesce(F.col("address_since") <= F.col("first_seen"), F.lit(False))
-    return (
-        tries.join(since, "address", "left")
-        .crossJoin(F.broadcast(began))
-        .where(~known & (F.col("settled") < F.col("first_seen")))
-        .drop("address_since", "settled")
-    )
+    strange = tries.join(since, "address", "left").where(~known).drop("address_since")
+    return after_first_days(strange, usage)
+
+
+def after_first_days(tries: DataFrame, usage: DataFrame) -> DataFrame:
+    """Leave out what was tried in the first days of the table, in which little is known of addresses and principals."""
+    began = usage.agg((F.min("first_seen") + F.lit(_SETTLING)).alias("settled"))
+    return tries.crossJoin(F.broadcast(began)).where(F.col("settled") < F.col("first_seen")).drop("settled")

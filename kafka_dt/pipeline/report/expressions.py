@@ -22,8 +22,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Window, is_remote
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql import is_remote
 from pyspark.sql.types import TimestampType
 
 from kafka_dt.audit import EventType, Outcome
@@ -197,8 +197,24 @@ def ordering(*by: Column | str) -> Column:
     return F.struct(*(part for column in columns for part in (column.isNotNull(), column)))
 
 
-def distinct_over(values: Column | str, window: WindowSpec) -> Column:
-    """Count different values in a window; nulls are left out. Sail has no set where there is no value."""
+def distinct_over(values: Column | str, *keys: Column | str) -> Column:
+    """Count different values in the rows with the same keys; nulls are left out.
+
+    The ranks of a row from both ends add up to that. A set of values in each row would take memory that grows with the
+    square of the rows: of ten million events, some gigabytes.
+    """
+    values = F.col(values) if isinstance(values, str) else values
+    same = Window.partitionBy(*keys)
+    from_least = F.dense_rank().over(same.orderBy(values.asc_nulls_first()))
+    from_most = F.dense_rank().over(same.orderBy(values.desc_nulls_last()))
+    return from_least + from_most - 1 - F.max(values.isNull().cast("int")).over(same)
+
+
+def distinct_within(values: Column | str, window: WindowSpec) -> Column:
+    """Count different values in a window of rows near each other; nulls are left out.
+
+    Each row has the set of them, so the window should be small. Sail has no set where there is no value.
+    """
     return F.coalesce(F.size(F.collect_set(values).over(window)), F.lit(0))
 
 

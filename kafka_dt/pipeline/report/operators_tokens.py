@@ -65,8 +65,8 @@ def operators_tokens(deeds: DataFrame, days: DataFrame) -> DataFrame:
     )
     counts = {
         "tokens": F.count("*").over(Window.partitionBy("who", "owner")),
-        "owners": distinct_over("owner", Window.partitionBy("who", "date")),
-        "owners_in_all": distinct_over("owner", Window.partitionBy("who")),
+        "owners": distinct_over("owner", "who", "date"),
+        "owners_in_all": distinct_over("owner", "who"),
     }
     few = (F.col("tokens") <= _FEW) & (F.col("owners") < _OWNERS) & (F.col("owners_in_all") <= _OWNERS_IN_ALL)
     of_people = made.join(F.broadcast(days), "who").withColumns(counts).where(few & is_in_day(F.col("made_at")))

@@ -53,7 +53,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import (
-    distinct_over,
+    distinct_within,
     with_most,
 )
 from kafka_dt.pipeline.report.lives import days_of
@@ -106,7 +106,7 @@ def peers(clients: DataFrame, name: str, *, settled: timedelta = SETTLED, togeth
     began = F.col("owner_since") == F.col("since")
     in_network = Window.partitionBy("network", "origin").orderBy(arrival).rangeBetween(-seconds, seconds)
     notebook = F.when(F.col("own_address") & ~began, F.col("came_with"))
-    notebooks, libraries = F.count(notebook).over(in_network), distinct_over(notebook, in_network)
+    notebooks, libraries = F.count(notebook).over(in_network), distinct_within(notebook, in_network)
     from_origin = Window.partitionBy(name, "origin").orderBy(arrival)
     neighbours = from_origin.rangeBetween(Window.unboundedPreceding, settled_before)
     from_there = from_origin.rangeBetween(-seconds, seconds)

@@ -21,6 +21,7 @@ from kafka_dt.pipeline.report.contents import OTHER
 from kafka_dt.pipeline.report.expressions import (
     client_shape,
     distinct_over,
+    distinct_within,
     is_given,
     middle_network,
     of_first,
@@ -116,12 +117,19 @@ def test_a_null_is_before_all_other_values_whatever_the_order_of_rows(session: S
         assert [tuple(row) for row in found.collect()] == [("a", None)]
 
 
-def test_different_values_in_a_window_are_none_where_all_are_null(session: SparkSession) -> None:
+def test_different_values_are_none_where_all_are_null(session: SparkSession) -> None:
     rows = session.createDataFrame(
         [("x", "a"), ("x", "b"), ("x", "b"), ("x", None), ("y", None)], "zone string, who string"
     )
-    counted = rows.select("zone", distinct_over("who", Window.partitionBy("zone")).alias("principals")).distinct()
-    assert sorted(tuple(row) for row in counted.collect()) == [("x", 2), ("y", 0)]
+    zone = Window.partitionBy("zone")
+    counted = rows.select("zone", distinct_over("who", "zone"), distinct_within("who", zone)).distinct()
+    assert sorted(tuple(row) for row in counted.collect()) == [("x", 2, 2), ("y", 0, 0)]
+
+
+def test_to_count_different_values_takes_memory_for_the_rows_and_not_for_their_square(session: SparkSession) -> None:
+    rows = session.range(60_000).select(F.lit("User:scheduler").alias("who"), F.col("id").cast("string").alias("token"))
+    counted = rows.select(distinct_over("token", "who").alias("tokens")).distinct()
+    assert [tuple(row) for row in counted.collect()] == [(60_000,)]
 
 
 def test_the_end_of_a_line_in_a_client_id_counts_as_a_space(session: SparkSession) -> None:

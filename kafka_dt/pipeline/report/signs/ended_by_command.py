@@ -26,7 +26,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import distinct, distinct_over, first_and_last, ok, some, with_most
+from kafka_dt.pipeline.report.expressions import distinct, distinct_within, first_and_last, ok, some, with_most
 from kafka_dt.pipeline.report.habits import AROUND
 from kafka_dt.pipeline.report.signs.ended_for_many import ENDED_FOR_MANY, without_rotations
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
@@ -68,7 +68,7 @@ def ended_by_command(seen: Observed, thresholds: EndedByCommandThresholds) -> Da
     in_use = by_night.drop("owner").join(lives, "token_id").where(lately)
     seconds = int(thresholds.command_within.total_seconds())
     around = Window.partitionBy(F.lit(0)).orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, seconds)
-    many = in_use.withColumn("owners", distinct_over("owner", around)).where(
+    many = in_use.withColumn("owners", distinct_within("owner", around)).where(
         F.col("owners") >= thresholds.command_owners
     )
     nights = seen.work("nights", many.withColumn("night", F.to_date(F.col("first_seen") + F.lit(_HALF_DAY))))

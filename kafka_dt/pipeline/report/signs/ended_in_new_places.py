@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import as_text, distinct_over, first_and_last
+from kafka_dt.pipeline.report.expressions import as_text, distinct_within, first_and_last
 from kafka_dt.pipeline.report.peers import SETTLED
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _new_places(seen: Observed, acts: DataFrame, thresholds: EndedForManyThresho
             {
                 "known_since": F.min("first_seen").over(of_principal),
                 "elsewhere_until": F.max("last_seen").over(earlier),
-                "places_before": distinct_over("zone", earlier),
+                "places_before": distinct_within("zone", earlier),
             }
         )
     )

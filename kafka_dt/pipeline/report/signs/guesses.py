@@ -62,7 +62,7 @@ def guesses(
     known = known_since(seen.deeds, seen.clients).withColumnRenamed("principal", "owner")
     begin = seen.deeds.agg((F.min("first_seen") + F.lit(history)).alias("settled"))
     placed = seen.zones.of(tries).withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
-    tried_there = distinct_over("owner", Window.partitionBy("zone"))
+    tried_there = distinct_over("owner", "zone")
     judged = (
         _with_places(placed, seen, history)
         .withColumn("tried_there", tried_there)

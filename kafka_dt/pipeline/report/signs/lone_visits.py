@@ -127,7 +127,7 @@ def lone_uses_of_partners(seen: Observed, known_for: timedelta) -> DataFrame:
         .where(~F.col("explained") & (F.col("left") <= F.col("came") + F.lit(_SHORT)))
         .where(F.col("came") >= F.col("known_since") + F.lit(known_for))
         .where(F.col("until") > F.col("left") + F.lit(_BRIEF))
-        .withColumn("days", distinct_over(F.to_date("came"), Window.partitionBy("who")))
+        .withColumn("days", distinct_over(F.to_date("came"), "who"))
         .where(F.col("days") <= _ON_DAYS)
         .select("who", "wide", "known_since")
     )

@@ -17,7 +17,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import distinct_over
@@ -74,7 +73,7 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
     known = (F.col("others_tokens") >= thresholds.renewer_tokens) & (
         F.col("others_since") + F.lit(thresholds.requester_history) < F.col("since")
     )
-    days = distinct_over(F.to_date("since"), Window.partitionBy("requester"))
+    days = distinct_over(F.to_date("since"), "requester")
     found = judged.where(known & (F.size("others") > 0)).withColumn("days", days)
     strange = found.where(F.col("days") < F.col("again")).drop("again", "days")
     rows = seen.work("made_once", made.join(strange, ["owner", "requester"]))

@@ -56,7 +56,7 @@ from kafka_dt.pipeline.report.detours import detours
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
-    distinct_over,
+    distinct_within,
     first_and_last,
     some,
     with_most,
@@ -234,7 +234,7 @@ def _findings(uses: DataFrame, thresholds: ZoneThresholds) -> DataFrame:
         F.slice(distinct("software"), 1, SHOWN).alias("clients"),
     )
     roams = F.col("in_day") & ~F.col("new_client")
-    roamers = distinct_over(F.when(roams, F.col("owner")), month_around("first_seen"))
+    roamers = distinct_within(F.when(roams, F.col("owner")), month_around("first_seen"))
     rows = rows.withColumn("by_day", F.col("by_day") | (F.col("in_day") & (roamers >= thresholds.roamers)))
     counted = F.format_string(
         "of %d owners at home in %s, %d commute; %d came along", "owners", "home", "commuters", "along"

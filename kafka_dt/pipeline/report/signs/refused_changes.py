@@ -53,6 +53,7 @@ from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
     distinct_over,
+    distinct_within,
     first_and_last,
     of_type,
     some,
@@ -109,14 +110,13 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     as_another = of_type(EventType.LOGIN) & (F.col("reason") == RefusalReason.NOT_ALLOWED.value)
     of_day = Window.partitionBy("principal", "date")
     names = F.sum(F.when(as_another & F.col("token_id").isNull(), F.col("deeds"))).over(of_day)
-    kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), of_day)
-    there = Window.partitionBy("principal", "zone", "software")
-    token_days = distinct_over(F.when(_needs_login(), F.col("date")), there)
+    kinds = distinct_over(F.when(~of_type(EventType.LOGIN), F.col("type")), "principal", "date")
+    token_days = distinct_over(F.when(_needs_login(), F.col("date")), "principal", "zone", "software")
     is_usual = F.col("at_home") & (token_days > thresholds.refused_token_days)
-    kinds_by_token = distinct_over(F.when(_needs_login() & ~F.col("usual"), F.col("type")), of_day)
+    kinds_by_token = distinct_over(F.when(_needs_login() & ~F.col("usual"), F.col("type")), "principal", "date")
     in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
     in_a_day, in_a_week = (
-        distinct_over(F.when(of_others, F.col("owner")), in_order.rangeBetween(-int(time.total_seconds()), 0))
+        distinct_within(F.when(of_others, F.col("owner")), in_order.rangeBetween(-int(time.total_seconds()), 0))
         for time in (timedelta(days=1), timedelta(weeks=1))
     )
     many = F.col("rights") >= thresholds.refused_rights
@@ -184,7 +184,7 @@ def _without_tests(refused: DataFrame, seen: Observed, thresholds: RefusedChange
     """Leave out what principals are refused in their zones again and again from the beginning on."""
     begin = seen.deeds.agg(F.min("first_seen").alias("table_since"))
     there = Window.partitionBy("principal", "zone")
-    days = distinct_over("date", Window.partitionBy("principal", "zone", "type"))
+    days = distinct_over("date", "principal", "zone", "type")
     # What was refused before a principal did anything does not say that it belongs here.
     known = F.when(F.col("known_since") <= F.col("begun"), F.col("known_since"))
     from_the_start = F.col("begun") <= F.coalesce(known, "table_since") + F.lit(thresholds.refused_settling)

@@ -35,11 +35,11 @@ def renewed_elsewhere(renewals: DataFrame, thresholds: RenewalThresholds) -> Dat
     """
     of_others = ~F.coalesce("mismatch", F.lit(False)) & (F.col("principal") != F.col("owner"))
     known = renewals.where(of_others & (F.col("address") != UNKNOWN))
-    of_principal, in_network, in_zone = (Window.partitionBy("principal", *more) for more in ((), ("wide",), ("zone",)))
+    of_principal, in_network = Window.partitionBy("principal"), Window.partitionBy("principal", "wide")
     counted = known.select(
         *("token_id", "principal", "address", "time"),
-        distinct_over("token_id", of_principal).alias("tokens"),
-        F.greatest(*(distinct_over("token_id", each) for each in (in_network, in_zone))).alias("there"),
+        distinct_over("token_id", "principal").alias("tokens"),
+        F.greatest(*(distinct_over("token_id", "principal", each) for each in ("wide", "zone"))).alias("there"),
         (F.max("time").over(of_principal) > F.max("time").over(in_network)).alias("goes_on"),
     )
     few = F.greatest(F.lit(thresholds.elsewhere_few), F.col("tokens") * F.lit(thresholds.elsewhere_share))

@@ -21,8 +21,9 @@ logs in later was tried too early.
 The severity is high when one of the principals that were tried logs in, until a day later, from an address of the spray
 or from a zone of it in which no client had logged in before: a password was right.
 
-Not seen: a thief at an address from which others log in, such as an office's; one that tries passwords of programs in
-their own network, two from each address; one that tries fewer principals in a day, or one of them very often.
+Not seen: a thief at an address from which others log in, such as an office's, that tries those who work there; one
+that tries passwords of programs in their own network, two from each address; one that tries fewer principals in a day,
+or one of them very often.
 """
 
 # The work is on one row for each day, principal and address with refused passwords.
@@ -37,7 +38,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
-from kafka_dt.pipeline.report.deeds import of_strangers
+from kafka_dt.pipeline.report.deeds import after_first_days, of_strangers
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     distinct,
@@ -69,6 +70,8 @@ class SprayThresholds:
 
     sprayed: int = threshold(5, "Principals refused in a day from addresses that never logged in")
     """More people than that do not mistype at a new place on one day and give up."""
+    sprayed_at_work: int = threshold(10, "... or from one that did, and who were never in its zone")
+    """More than programs that move to a machine with old passwords."""
     sprayed_apart: int = threshold(10, "... or from several addresses together, of which none has so many")
     """On some days several people mistype at new places."""
     spray_repeats: int = threshold(5, "... and tries of each, at most")
@@ -86,7 +89,7 @@ class SprayThresholds:
 def sprayed_passwords(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     """Find sprays on the days on which passwords of many principals are tried; one finding for each spray."""
     refused = _refused(seen, thresholds)
-    tries = seen.work("tries", _by_strangers(refused, seen))
+    tries = seen.work("tries", _by_strangers(refused, seen, thresholds))
     busy = _by_busy_addresses(tries, thresholds)
     rest = tries.join(busy, list(_TRY), "left_anti")
     known = busy.unionByName(_by_all_others(rest, thresholds)).withColumn("exist", F.lit(True))
@@ -101,8 +104,10 @@ def _refused(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     return seen.deeds.where(wrong & few & F.col("token_id").isNull() & F.col("principal").isNotNull())
 
 
-def _by_strangers(refused: DataFrame, seen: Observed) -> DataFrame:
+def _by_strangers(refused: DataFrame, seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     """Keep those from addresses that never logged in before, unless it may be the principal's own client.
+
+    From other addresses, those of principals that were never in the zone are kept where they are many in a day.
 
     A principal that logs in from the same address, before or later, mistyped. Its own library or a nameless one, in a
     zone in which it works with its own, is a program with an old password.
@@ -112,14 +117,20 @@ def _by_strangers(refused: DataFrame, seen: Observed) -> DataFrame:
     at_home = logins.join(tried, ["principal", "address"], "left_semi")
     of_program = seen.clients.where(~F.col("by_token")).groupBy(F.col("who").alias("principal"), "zone")
     own = of_program.agg(F.min("first_seen").alias("own_since"), F.collect_set("software").alias("libraries"))
-    names = distinct_over("principal", Window.partitionBy("address"))
+    names = distinct_over("principal", "address")
     has_library = F.array_contains("libraries", F.col("software")) | (F.col("software") == UNKNOWN)
     is_own = (F.col("own_since") < F.col("first_seen")) & has_library & (F.col("names") <= _OWN_NAMES)
     placed = seen.zones.of(refused).withColumn("names", names).join(own, ["principal", "zone"], "left")
-    strange = placed.where(~F.coalesce(is_own, F.lit(False))).select(refused.columns)
+    was_there = F.coalesce(F.col("own_since") < F.col("first_seen"), F.lit(False))
+    strange = placed.where(~F.coalesce(is_own, F.lit(False))).select(*refused.columns, was_there.alias("was_there"))
     typed = seen.work("typed", strange.join(at_home, ["principal", "address"], "left_anti"))
+    new = of_strangers(typed, seen.usage)
+    used = after_first_days(typed.where(~F.col("was_there")), seen.usage)
+    used = used.join(new.select("address").distinct(), "address", "left_anti")
+    of_day = distinct_over("principal", "address", "date")
+    many = used.withColumn("of_day", of_day).where(F.col("of_day") >= thresholds.sprayed_at_work).drop("of_day")
     tool = F.min("software").over(Window.partitionBy("address"))
-    return of_strangers(typed, seen.usage).withColumns({"tool": tool, "tries": F.col("deeds")}).select(*_TRY)
+    return new.unionByName(many).withColumns({"tool": tool, "tries": F.col("deeds")}).select(*_TRY)
 
 
 def _by_busy_addresses(tries: DataFrame, thresholds: SprayThresholds) -> DataFrame:
@@ -127,7 +138,7 @@ def _by_busy_addresses(tries: DataFrame, thresholds: SprayThresholds) -> DataFra
 
     Of the same library and at the same time they are one spray; so are the tries of other addresses then.
     """
-    in_a_day = distinct_over("principal", Window.partitionBy("address", "date"))
+    in_a_day = distinct_over("principal", "address", "date")
     runs = (
         tries.withColumn("names", in_a_day)
         .groupBy("tool", "address")
@@ -171,7 +182,7 @@ def _unknown_names(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
     names = names.join(brief, "address").join(
         seen.clients.withColumnRenamed("who", "principal"), "principal", "left_anti"
     )
-    in_a_day = distinct_over("principal", Window.partitionBy("address", "date"))
+    in_a_day = distinct_over("principal", "address", "date")
     tries = names.where(F.col("principal").isNotNull()).withColumns(
         {
             "tool": F.col("software"),
@@ -187,7 +198,7 @@ def _unknown_names(seen: Observed, thresholds: SprayThresholds) -> DataFrame:
 
 def _counted(sprays: DataFrame) -> DataFrame:
     """Make one row of each spray."""
-    in_a_day = distinct_over("principal", Window.partitionBy("spray", "date"))
+    in_a_day = distinct_over("principal", "spray", "date")
     of_address = F.sum("tries").over(Window.partitionBy("spray", "address"))
     return (
         sprays.withColumns({"in_a_day": in_a_day, "of_address": of_address})

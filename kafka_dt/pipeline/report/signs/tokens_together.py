@@ -118,7 +118,7 @@ def _with_spread(came: DataFrame, uses: DataFrame, machines: int) -> DataFrame:
     in_zone = Window.partitionBy("who", "zone")
     on_first_day = F.when(F.col("first_seen") < F.min("first_seen").over(in_zone) + day, host(F.col("address")))
     rows = came.withColumn("first_host", on_first_day).join(stays, ["who", "zone"])
-    is_spread = F.col("first_host").isNotNull() & (distinct_over("first_host", in_zone) >= machines)
+    is_spread = F.col("first_host").isNotNull() & (distinct_over("first_host", "who", "zone") >= machines)
     spread = is_spread & (F.col("stays_until") >= F.col("first_seen"))
     return rows.withColumn("spread", spread).drop("first_host", "stays_until")
 

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
@@ -106,7 +105,7 @@ def _changes(seen: Observed, thresholds: PasswordChangeThresholds) -> DataFrame:
     """Give the changes by others (`who`, `changed_at`, `by`), without those of a principal that rotates passwords."""
     by = F.coalesce("principal", F.lit(_COMMAND))
     changed = seen.deeds.where(ok(EventType.SCRAM_USER_CHANGED) & ~F.col("principal").eqNullSafe(changed_user()))
-    of_day = distinct_over("user", Window.partitionBy("principal", "date"))
+    of_day = distinct_over("user", "principal", "date")
     few = changed.withColumn("users", of_day).where(F.col("users") < thresholds.mass_change)
     return few.select(changed_user().alias("who"), F.col("last_seen").alias("changed_at"), by.alias("by"))
 

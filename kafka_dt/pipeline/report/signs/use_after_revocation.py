@@ -121,8 +121,7 @@ def _without_rests_of_jobs(tries: DataFrame, seen: Observed, thresholds: Revocat
     by = ended.agg(with_most("principal", "last_seen").alias("ended_by"))
     is_over = (F.col("ended_by") == F.col("requester")) & (F.col("owner") != F.col("requester"))
     over = seen.lives.join(by, "token_id").where(is_over).select("token_id", F.lit(True).alias("job_is_over"))
-    of_day = Window.partitionBy("zone", F.to_date("first_seen"))
-    one_token = distinct_over("token_id", of_day) == 1
+    one_token = distinct_over("token_id", "zone", F.to_date("first_seen")) == 1
     is_soon = F.col("last_seen") <= F.col("revoked_at") + F.lit(thresholds.tried_after_job)
     rows = tries.withColumn("one_token", one_token).join(over, "token_id", "left")
     in_company = F.col("zone_kind") != ZoneKind.FOREIGN.value
