@@ -39,7 +39,9 @@ last day before (`changes`). People go to an office on some days and work over a
 that moves is one change.
 
 `deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day (`who`,
-`wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two.
+`wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two. A cluster gets new
+nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the first
+`_SPREADS`, and it is there for longer than a day (`_STAYS`). Then all its days there count.
 
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
@@ -54,6 +56,8 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import (
     distinct_within,
+    host,
+    is_public,
     with_most,
 )
 from kafka_dt.pipeline.report.lives import days_of
@@ -67,6 +71,12 @@ TOGETHER: Final = timedelta(days=1)
 """Within which time those arrive who move together: a cluster moves within a shift."""
 MACHINES: Final = 5
 """So many machines that begin on one day are those of a team."""
+_SPREAD: Final = 3
+"""A thief has fewer machines in the company's networks."""
+_SPREADS: Final = timedelta(days=2)
+"""In this time parts of a job end and begin."""
+_STAYS: Final = timedelta(days=1)
+"""A thief, and a test, are gone by then."""
 PEOPLE: Final = 3
 """Two owners that come to a place on one day may be a thief with two tokens."""
 
@@ -170,10 +180,20 @@ def homes_of(usage: DataFrame) -> DataFrame:
 
 def deployments(usage: DataFrame, clients: DataFrame) -> DataFrame:
     """Tell when an owner began on many machines in another large network, with a library that it had elsewhere."""
-    day = F.to_date("first_seen").alias("day")
-    machines = usage.groupBy("who", "wide", "software", day).agg(F.count_distinct("address").alias("machines"))
-    many = machines.where(F.col("machines") >= MACHINES)
     since = clients.groupBy("who", "wide").agg(F.min("first_seen").alias("since"))
     had = clients.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
-    own = many.join(since, ["who", "wide"]).join(had, ["who", "software"]).where(F.col("had_since") < F.col("since"))
-    return own.select("who", "wide", "day").distinct()
+    there = usage.join(since, ["who", "wide"]).join(had, ["who", "software"])
+    own = there.where(F.col("had_since") < F.col("since")).withColumn("day", F.to_date("first_seen"))
+    machines = own.groupBy("who", "wide", "software", "day").agg(F.count_distinct("address").alias("machines"))
+    many = machines.where(F.col("machines") >= MACHINES)
+    early = F.when(F.col("first_seen") < F.col("since") + F.lit(_SPREADS), host(F.col("address")))
+    spread = (
+        own.where(~is_public(F.col("wide")))
+        .groupBy("who", "wide")
+        .agg(
+            F.count_distinct(early).alias("machines"), F.max("last_seen").alias("until"), F.min("since").alias("since")
+        )
+        .where((F.col("machines") >= _SPREAD) & (F.col("until") > F.col("since") + F.lit(_STAYS)))
+    )
+    days = own.join(spread.select("who", "wide"), ["who", "wide"], "left_semi")
+    return many.select("who", "wide", "day").unionByName(days.select("who", "wide", "day")).distinct()

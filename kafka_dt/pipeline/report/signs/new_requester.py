@@ -26,6 +26,9 @@ finding. The cases:
   emergencies, which does so again and again, and tokens that are used only in zones and with libraries in which tokens
   of the service, or of the requester's other owners, were used before.
 
+- *once, and used where its owner never was*: the requester creates tokens of a program on one day only, and one of
+  them is used in a large network in which the program, known for `without_tokens`, never was (`used_elsewhere.py`).
+
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
 in for a scheduler, or a new scheduler takes over. Who begins with `new_owners` owners after other work is not quiet.
@@ -65,6 +68,7 @@ from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_r
 from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
 from kafka_dt.pipeline.report.signs.made_once import made_once
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
+from kafka_dt.pipeline.report.signs.used_elsewhere import used_elsewhere
 from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
@@ -78,6 +82,7 @@ UNKNOWN_BEFORE: Final = "unknown before"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 ONCE: Final = "once, while others go on"
+USED_ELSEWHERE: Final = "once, and used where its owner never was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = first_tokens(seen, made, thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     once = made_once(seen, made, thresholds).withColumn("case", F.lit(ONCE))
     others = union(union(_with_own_renewers(seen, thresholds), first), once)
+    elsewhere = used_elsewhere(seen, made, thresholds).withColumn("case", F.lit(USED_ELSEWHERE))
+    others = union(others, elsewhere.join(others.select("token_id"), "token_id", "left_anti"))
     others = others.join(created.select("token_id"), "token_id", "left_anti")
     return _findings(union(created, others), thresholds)
 

@@ -1,0 +1,79 @@
+"""Tokens of a program that a new requester makes on one day, and that are used where their owner never was.
+
+    made = used_elsewhere(seen, made, thresholds)
+
+Who takes over a program goes on with it. Who helps its team uses the token where the program is. The rule leaves out
+
+- owners that work by day, or with fewer logins (`_LOGINS`) than show that: hubs start people's notebooks anywhere;
+- requesters that begin with several owners on that day: a scheduler is new;
+- owners that come to the network together with others: a cluster moves;
+- tokens that operators make at work (`operators_tokens.operators_tokens`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import distinct_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_dt.pipeline.report.signs.new_requester import RequesterThresholds
+    from kafka_dt.pipeline.report.signs.sign import Observed
+
+_ONCE: Final = timedelta(days=1)
+"""A scheduler that takes over goes on on the next day."""
+_OWNERS: Final = 3
+"""A new scheduler begins with so many owners on a day."""
+_LOGINS: Final = 24
+"""Who makes so many and does not work by day is a program."""
+_MOVES: Final = 2
+"""Others that came to a network on the same day from where the owner was: a cluster moves."""
+
+
+def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
+    """Give such tokens.
+
+    Args:
+        seen: what the report has computed.
+        made: `owner`, `requester` and `token_id` of each token that was created.
+        thresholds: of the sign.
+
+    Returns:
+        Those rows of `made`, with the `zone` of the first use, when the requester began (`since`), and since when the
+        owner is known (`known_since`).
+    """
+    pairs = (
+        seen.lives.where(F.col("owner") != F.col("requester"))
+        .groupBy("owner", "requester")
+        .agg(
+            F.min("created_at").alias("since"),
+            F.max("created_at").alias("until"),
+            F.min("created_known").alias("created"),
+        )
+    )
+    owners = distinct_over("owner", "requester", F.to_date("since"))
+    few = pairs.withColumn("owners", owners).where(F.col("owners") < _OWNERS)
+    once = few.where(F.col("created") & (F.col("until") < F.col("since") + F.lit(_ONCE)))
+    known = seen.network_arrivals.groupBy(F.col("who").alias("owner")).agg(
+        F.min("since").alias("known_since"), F.sum("logins").alias("logins")
+    )
+    programs = known.where(F.col("logins") >= _LOGINS).drop("logins")
+    programs = programs.join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
+    new = once.join(programs, "owner").where(F.col("known_since") + F.lit(thresholds.without_tokens) < F.col("since"))
+    tokens = made.join(new.select("owner", "requester", "since", "known_since"), ["owner", "requester"])
+    tokens = seen.work("for_programs", tokens.join(seen.operators_tokens, "token_id", "left_anti"))
+    came = seen.network_arrivals.where(F.coalesce("others_moved", F.lit(0)) < _MOVES).select("who", "wide", "since")
+    uses = seen.usage.where(F.col("token_id").isNotNull()).select("token_id", "who", "wide", "zone", "first_seen")
+    used = (
+        uses.join(tokens.select("token_id"), "token_id", "left_semi")
+        .join(came, ["who", "wide"])
+        .where(F.col("first_seen") <= F.col("since"))
+        .groupBy("token_id")
+        .agg(F.min("zone").alias("zone"))
+    )
+    return tokens.join(used, "token_id")
