@@ -16,6 +16,7 @@ These are quiet:
 - A meeting, and a notebook that goes on in the morning: the use begins in the day of an owner that works by day, in a
   private network that no file of networks calls foreign, with a library that its tokens had for a day, and with a kind
   of client id that they had for so long or in a zone in which the owner was for so long.
+- An engineer looks into the job: one login by day with another client, on a machine of the token's run.
 - A part of the job hangs, and tries again: it starts, within a minute, on a machine on which the owner's tokens were
   used before with the library, and from which the client is refused `hung_tries` times later, because the token has
   ended.
@@ -50,7 +51,14 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.lives import TOLD, hours_of
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
-from kafka_dt.pipeline.report.signs.late_runs import ONE_START, USUAL_CLIENT, is_short, outages, with_usual_clients
+from kafka_dt.pipeline.report.signs.late_runs import (
+    ONE_START,
+    USUAL_CLIENT,
+    is_short,
+    outages,
+    with_usual_clients,
+    without_looks,
+)
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.workdays import is_in_day, is_inside
 
@@ -116,6 +124,7 @@ def _after_pause(by_token: DataFrame, seen: Observed, thresholds: PauseThreshold
     known = _known_for(others.join(seen.workdays, "who", "left"), seen.clients)
     at_work = in_day & F.col("library_known") & (F.col("client_known") | F.col("zone_known"))
     rows = known.where(~F.coalesce(at_work, F.lit(False))).drop("day_begins")
+    rows = without_looks(rows, by_token, seen.workdays)
     return _without_hung_parts(rows, by_token, seen.deeds, thresholds)
 
 

@@ -2,10 +2,12 @@
 
     uses = with_usual_clients(uses, seen)
     hours = outages(uses, "hour", ("who", "address"))
+    uses = without_looks(uses, by_token, days)
 
 A job that is late, and a person in the evening, use the newest token: the job has not begun to use one that the same
 requester made later. And they come with the library, the kind of client id and from the zone with which the owner's
-tokens were used before. After an outage several owners come at odd hours at once.
+tokens were used before. After an outage several owners come at odd hours at once. An engineer who looks into a job by
+day is at a machine of its run.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from kafka_dt.pipeline.report.expressions import of_first
+from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,3 +80,27 @@ def with_usual_clients(uses: DataFrame, seen: Observed) -> DataFrame:
     is_usual = F.col("client_since") + F.lit(USUAL_CLIENT) <= F.col("first_seen")
     rows = uses.join(tokens, "token_id").join(since, list(client))
     return rows.withColumn("as_ever", is_newest & is_usual)
+
+
+def without_looks(uses: DataFrame, by_token: DataFrame, days: DataFrame) -> DataFrame:
+    """Leave out single logins by day on a machine on which the token was used by another client an hour before.
+
+    By day is in the hours of the company.
+
+    Args:
+        uses: rows of `by_token`, at unusual times.
+        by_token: where tokens were used, as `lives.logins_by_place` makes it.
+        days: which principals work by day, as `workdays.workdays` makes it.
+    """
+    there = ["token_id", "address"]
+    machines = by_token.groupBy(*there).agg(
+        F.min("first_seen").alias("machine_since"),
+        of_first("software", "first_seen", "client").alias("of_run"),
+        of_first("client", "first_seen").alias("client_of_run"),
+    )
+    single = F.sum("logins").over(Window.partitionBy(*there)) == 1
+    is_of_run = F.col("machine_since") + F.expr("INTERVAL 1 HOUR") <= F.col("first_seen")
+    is_other = (F.col("software") != F.col("of_run")) | ~F.col("client").eqNullSafe(F.col("client_of_run"))
+    rows = with_in_office(uses.withColumn("single_there", single).join(machines, there), "first_seen", days)
+    is_look = F.col("single_there") & is_of_run & is_other & F.coalesce("in_office", F.lit(False))
+    return rows.where(~is_look).select(uses.columns)

@@ -22,6 +22,9 @@ A *start* is all logins within a minute, `start_logins` at most. These starts ar
 - one in the hour after the job's hours, with a library and a kind of client id that the owner's tokens had in that
   zone, on such a machine: it is late. If it is one login alone, any machine will do.
 
+A single login by day with another client, on a machine on which the token was used an hour before, is quiet: an
+engineer looks into the job.
+
 The rule looks at the whole table, so also at later days. A stage that an engineer runs again on one machine looks like
 a thief.
 
@@ -43,7 +46,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import DAY_H, at_share, distinct, first_and_last, hour_number, some, with_most
 from kafka_dt.pipeline.report.signs.finding import SHOWN, Severity, SubjectType, finding_rows
-from kafka_dt.pipeline.report.signs.late_runs import ONE_START, is_short, outages, with_usual_clients
+from kafka_dt.pipeline.report.signs.late_runs import ONE_START, is_short, outages, with_usual_clients, without_looks
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 
 if TYPE_CHECKING:
@@ -85,7 +88,8 @@ class ScheduleThresholds:
 def off_schedule(seen: Observed, thresholds: ScheduleThresholds) -> DataFrame:
     """Find machines that use tokens outside the hours of their jobs; one finding for each owner and machine."""
     by_token = seen.usage.where(F.col("token_id").isNotNull())
-    return _findings(_without_outages(seen.work("odd_hours", _at_odd_hours(by_token, seen, thresholds))))
+    odd = without_looks(_at_odd_hours(by_token, seen, thresholds), by_token, seen.workdays)
+    return _findings(_without_outages(seen.work("odd_hours", odd)))
 
 
 def _without_outages(odd: DataFrame) -> DataFrame:
