@@ -7,7 +7,8 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   and of `ended_factor` times more owners than on any day before. It stops the work of all of them. `ended_few_owners`
   owners are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended
   some, this one included, and if there were less than `ended_days` such days before: a service that renews does not
-  end.
+  end. Who works by day tidies up: it is quiet if that principal ends all of them in the hours of the company, and if no
+  client that had used one within `ended_used` tries it again.
 - *tokens in use*: a principal that did not ask for the tokens ends those of `ended_in_use` owners or more on a day
   (UTC). Clients had logged in with these tokens within `ended_used` before, and a node refuses a login with them
   afterwards. These are half of the owners whose tokens the principal ends on that day, or more. An operator who tidies
@@ -73,6 +74,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.signs.ended_in_new_places import FIRST_DAY, ended_in_new_places
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
+from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -144,6 +146,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
     cases = (
         told.join(_of_many_owners(ends, seen.deeds, thresholds), ["principal", "date"], "left")
         .join(_in_use(ends, seen.lives, thresholds), ["principal", "date"], "left")
+        .join(_tidied(ends, seen, thresholds), ["principal", "date"], "left")
         .join(_not_replaced(ends, seen, thresholds), [*_END], "left")
         .join(places, ["principal", "zone", "wide"], "left")
         .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
@@ -151,7 +154,7 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
     in_place = F.col("place_since").isNotNull() & (F.col("first_seen") < F.col("place_since") + F.lit(FIRST_DAY))
     case = F.array_compact(
         F.array(
-            F.when(F.col("usual").isNotNull() & ~F.col("asked"), F.lit(MANY)),
+            F.when(F.col("usual").isNotNull() & ~F.col("asked") & F.col("tidied").isNull(), F.lit(MANY)),
             F.when(F.col("owners_in_use").isNotNull() & ~F.col("asked"), F.lit(IN_USE)),
             F.when(F.col("owners_in_use").isNull() & ~F.col("asked") & F.col("not_replaced"), F.lit(NOT_REPLACED)),
             F.when(in_place, F.lit(NEW_PLACE)),
@@ -237,6 +240,18 @@ def _in_use(ends: DataFrame, lives: DataFrame, thresholds: EndedForManyThreshold
         F.col("days_before") < thresholds.ended_days
     )
     return first.select("principal", "date", "owners_in_use")
+
+
+def _tidied(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the days on which people ended tokens at work that were not in use (`tidied`)."""
+    by_people = ends.where(~F.col("asked")).join(
+        seen.workdays.select(F.col("who").alias("principal")), "principal", "left_semi"
+    )
+    used = by_people.join(seen.lives.select("token_id", *_LOGINS), "token_id", "left")
+    judged = with_in_office(used, "first_seen", seen.workdays)
+    is_tidy = F.bool_and(F.col("in_office") & ~F.coalesce(_was_in_use(thresholds), F.lit(False)))
+    days = judged.groupBy("principal", "date").agg(is_tidy.alias("tidied")).where("tidied")
+    return days.select("principal", "date", "tidied")
 
 
 def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
