@@ -14,15 +14,18 @@ The cases:
   Or the user was silent for `admin_silent`, and no colleagues are there.
 - *a user for some hours*: the principal makes a user and gives it rights over others, the user logs in, and within
   `admin_short` the principal changes it again or takes a right from it. It never logs in after that.
+- *a right for some hours*: the principal gives a right and takes the same one away again, within `admin_right_for`, but
+  not within `admin_mistake`, in which mistakes are noticed. It did so on `admin_right_days` days at most. A user that
+  was made within `admin_short` before may have a wrong name.
 - *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
 - *rights for everybody*: an ACL allows every user (`User:*`) all of something, to change something, or anything of all
   topics, of the cluster or of other users.
 
-*Rights for everybody* and *a user for some hours* are quiet in the first days of the table (`admin_settled`), in which
-a company sets up its users. *From a new place* is quiet for a principal that moves with `admin_moves` others, or that
-never comes back from there.
+*Rights for everybody*, *a user for some hours* and *a right for some hours* are quiet in the first days of the table
+(`admin_settled`), in which a company sets up its users. *From a new place* is quiet for a principal that moves with
+`admin_moves` others, or that never comes back from there.
 
 The severity is high if two cases hold on a day.
 
@@ -46,6 +49,7 @@ from kafka_dt.pipeline.report.deeds import ADMINISTRATION, TOKEN_CHANGES, change
 from kafka_dt.pipeline.report.expressions import (
     as_text,
     distinct,
+    distinct_over,
     first_and_last,
     hours_at_work,
     of_type,
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
 NEW_PLACE: Final = "from a new place"
 SET_PASSWORD: Final = "a password that it set"  # noqa: S105 - the name of a case
 SOME_HOURS: Final = "a user for some hours"
+RIGHT_FOR_HOURS: Final = "a right for some hours"
 STRANGE_HOUR: Final = "rights over others at a strange hour"
 EVERYBODY: Final = "rights for everybody"
 _RIGHTS_OVER_OTHERS: Final = (
@@ -113,6 +118,12 @@ class StrangeAdministrationThresholds:
     """Longer than most absences in which a password is forgotten."""
     admin_short: timedelta = threshold(timedelta(days=2), "Life of a user that is made for one thing")
     """Who needs an account for work needs it for longer."""
+    admin_right_for: timedelta = threshold(timedelta(hours=6), "Time for which a right is given that is for one thing")
+    """Who needs a right for work needs it tomorrow, too. In four months no administrator took one away so soon."""
+    admin_mistake: timedelta = threshold(timedelta(minutes=10), "... and after which it is no mistake")
+    """Who has mistyped a name sees it when the command has answered."""
+    admin_right_days: int = threshold(2, "... on so many days at most")
+    """A program that tests rights does so again and again."""
     admin_days: int = threshold(7, "Days that show the hours of an administrator")
     """A week has shifts and a weekend."""
     admin_hours: int = threshold(9, "... and their different hours, with two before and after")
@@ -133,6 +144,7 @@ def strange_administration(seen: Observed, thresholds: StrangeAdministrationThre
         .unionByName(_told(everybody, EVERYBODY, F.lit(None).cast("string")))
         .unionByName(_passwords_set(seen, changes, thresholds))
         .unionByName(_users_for_hours(seen, late, changes, thresholds))
+        .unionByName(_rights_for_hours(late, changes, thresholds))
         .unionByName(_at_strange_hours(seen, changes, thresholds))
     )
     return _findings(cases)
@@ -275,6 +287,26 @@ def _users_for_hours(
     )
     first = late.where(of_type(EventType.SCRAM_USER_CHANGED)).withColumn("who", changed_user()).join(users, "who")
     return _told(first, SOME_HOURS, counts)
+
+
+def _rights_for_hours(late: DataFrame, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
+    """Give the rights that principals gave, and took away again some hours later."""
+    given = late.where(of_type(EventType.ACL_CREATED) & F.col("acl").startswith("ALLOW "))
+    taken = changes.where(of_type(EventType.ACL_DELETED)).select(
+        "principal", "acl", F.col("first_seen").alias("taken_at")
+    )
+    apart = F.col("taken_at").between(
+        F.col("last_seen") + F.lit(thresholds.admin_mistake), F.col("first_seen") + F.lit(thresholds.admin_right_for)
+    )
+    pairs = given.join(taken, ["principal", "acl"]).where(apart)
+    users = changes.where(of_type(EventType.SCRAM_USER_CHANGED)).groupBy(changed_user().alias("who"))
+    made = users.agg((F.min("first_seen") + F.lit(thresholds.admin_short)).alias("settled"))
+    old = pairs.withColumn("who", F.regexp_extract("acl", _TO_WHOM, 1)).join(made, "who", "left")
+    old = old.where(F.coalesce(F.col("settled") < F.col("first_seen"), F.lit(True)))
+    days = distinct_over("date", "principal")
+    few = old.withColumn("days", days).where(F.col("days") <= thresholds.admin_right_days)
+    counts = F.format_string("it took the right away at %s", as_text(F.col("taken_at")))
+    return _told(few, RIGHT_FOR_HOURS, counts)
 
 
 def _at_strange_hours(seen: Observed, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
