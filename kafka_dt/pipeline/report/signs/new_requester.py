@@ -28,6 +28,7 @@ finding. The cases:
 
 - *once, and used where its owner never was*: the requester creates tokens of a program on one day only, and one of
   them is used in a large network in which the program, known for `without_tokens`, never was (`used_elsewhere.py`).
+- *the first token of a service, used elsewhere*: the same of tokens that a program makes itself, on one day only.
 
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
@@ -82,6 +83,7 @@ UNKNOWN_BEFORE: Final = "unknown before"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 ONCE: Final = "once, while others go on"
+FIRST_USED: Final = "the first token of a service, used elsewhere"
 USED_ELSEWHERE: Final = "once, and used where its owner never was"
 
 
@@ -120,7 +122,9 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     first = first_tokens(seen, made, thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     once = made_once(seen, made, thresholds).withColumn("case", F.lit(ONCE))
     others = union(union(_with_own_renewers(seen, thresholds), first), once)
-    elsewhere = used_elsewhere(seen, made, thresholds).withColumn("case", F.lit(USED_ELSEWHERE))
+    by_itself = F.col("owner") == F.col("requester")
+    elsewhere = used_elsewhere(seen, made, thresholds)
+    elsewhere = elsewhere.withColumn("case", F.when(by_itself, F.lit(FIRST_USED)).otherwise(F.lit(USED_ELSEWHERE)))
     others = union(others, elsewhere.join(others.select("token_id"), "token_id", "left_anti"))
     others = others.join(created.select("token_id"), "token_id", "left_anti")
     return _findings(union(created, others), thresholds)
@@ -291,7 +295,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
     late = (F.col("case") == ALLOWED) & F.col("by_itself")
     many = F.col("different") >= thresholds.new_owners
     at_once = (F.col("case") == UNKNOWN_BEFORE) & many & _worked(thresholds)
-    own = F.col("case").isin(RENEWER, FIRST)
+    own = F.col("case").isin(RENEWER, FIRST, FIRST_USED)
     new = F.concat(F.lit("a new requester: "), F.col("case"))
     return finding_rows(
         rows,

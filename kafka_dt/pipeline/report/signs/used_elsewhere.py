@@ -1,12 +1,13 @@
-"""Tokens of a program that a new requester makes on one day, and that are used where their owner never was.
+"""Tokens of a program that are made on one day, by a new requester or as its first ones, and used where it never was.
 
     made = used_elsewhere(seen, made, thresholds)
 
-Who takes over a program goes on with it. Who helps its team uses the token where the program is. The rule leaves out
+Who takes over a program goes on with it, and a program that begins with tokens goes on, too. Who helps its team uses
+the token where the program is. The rule leaves out
 
 - owners that work by day, or with fewer logins (`_LOGINS`) than show that: hubs start people's notebooks anywhere;
 - requesters that begin with several owners on that day: a scheduler is new;
-- owners that come to the network together with others: a cluster moves;
+- owners that come to the network together with others, and stay for longer than a day: a cluster moves;
 - tokens that operators make at work (`operators_tokens.operators_tokens`).
 """
 
@@ -47,14 +48,10 @@ def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresho
         Those rows of `made`, with the `zone` of the first use, when the requester began (`since`), and since when the
         owner is known (`known_since`).
     """
-    pairs = (
-        seen.lives.where(F.col("owner") != F.col("requester"))
-        .groupBy("owner", "requester")
-        .agg(
-            F.min("created_at").alias("since"),
-            F.max("created_at").alias("until"),
-            F.min("created_known").alias("created"),
-        )
+    pairs = seen.lives.groupBy("owner", "requester").agg(
+        F.min("created_at").alias("since"),
+        F.max("created_at").alias("until"),
+        F.min("created_known").alias("created"),
     )
     owners = distinct_over("owner", "requester", F.to_date("since"))
     few = pairs.withColumn("owners", owners).where(F.col("owners") < _OWNERS)
@@ -67,7 +64,8 @@ def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresho
     new = once.join(programs, "owner").where(F.col("known_since") + F.lit(thresholds.without_tokens) < F.col("since"))
     tokens = made.join(new.select("owner", "requester", "since", "known_since"), ["owner", "requester"])
     tokens = seen.work("for_programs", tokens.join(seen.operators_tokens, "token_id", "left_anti"))
-    came = seen.network_arrivals.where(F.coalesce("others_moved", F.lit(0)) < _MOVES).select("who", "wide", "since")
+    moves = (F.col("others_moved") >= _MOVES) & (F.col("until") > F.col("since") + F.lit(_ONCE))
+    came = seen.network_arrivals.where(~F.coalesce(moves, F.lit(False))).select("who", "wide", "since")
     uses = seen.usage.where(F.col("token_id").isNotNull()).select("token_id", "who", "wide", "zone", "first_seen")
     used = (
         uses.join(tokens.select("token_id"), "token_id", "left_semi")
