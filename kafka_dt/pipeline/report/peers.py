@@ -3,7 +3,7 @@
     arrivals = peers(clients, "zone")               # one row for each owner and zone
     arrivals = peers(clients, "wide")               # ... and large network
     homes = homes_of(usage)                         # one row for each owner
-    tests = deployments(usage, clients)             # one row for each owner, large network and day
+    tests = deployments(usage, clients, days)       # one row for each owner, large network and day
 
 A rule asks: did others come there before, did others come along, and does the owner often come to a new place?
 
@@ -41,7 +41,8 @@ that moves is one change.
 `deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day (`who`,
 `wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two. A cluster gets new
 nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the first
-`_SPREADS`, and it is there for longer than a day (`_STAYS`). Then all its days there count.
+`_SPREADS`, and it is there for longer than a day (`_STAYS`). Then all its days there count. Owners that work by day are
+no jobs: a VPN gives a notebook another address each time.
 
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
@@ -178,8 +179,14 @@ def homes_of(usage: DataFrame) -> DataFrame:
     return homes.join(at_home, ["who", "home"])
 
 
-def deployments(usage: DataFrame, clients: DataFrame) -> DataFrame:
-    """Tell when an owner began on many machines in another large network, with a library that it had elsewhere."""
+def deployments(usage: DataFrame, clients: DataFrame, days: DataFrame) -> DataFrame:
+    """Tell when an owner began on many machines in another large network, with a library that it had elsewhere.
+
+    Args:
+        usage: where principals logged in, as `lives.logins_by_place` makes it, with zones.
+        clients: where principals were and with what, as `lives.clients_by_zone` makes it.
+        days: which of them work by day, as `workdays.workdays` makes it.
+    """
     since = clients.groupBy("who", "wide").agg(F.min("first_seen").alias("since"))
     had = clients.groupBy("who", "software").agg(F.min("first_seen").alias("had_since"))
     there = usage.join(since, ["who", "wide"]).join(had, ["who", "software"])
@@ -189,6 +196,7 @@ def deployments(usage: DataFrame, clients: DataFrame) -> DataFrame:
     early = F.when(F.col("first_seen") < F.col("since") + F.lit(_SPREADS), host(F.col("address")))
     spread = (
         own.where(~is_public(F.col("wide")))
+        .join(days, "who", "left_anti")
         .groupBy("who", "wide")
         .agg(
             F.count_distinct(early).alias("machines"), F.max("last_seen").alias("until"), F.min("since").alias("since")

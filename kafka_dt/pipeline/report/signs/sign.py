@@ -105,7 +105,7 @@ class Observed:
             arrivals=work("arrivals", peers(clients, "zone")),
             network_arrivals=work("network_arrivals", peers(clients, "wide")),
             homes=work("homes", homes_of(usage)),
-            deployments=work("deployments", deployments(usage, clients)),
+            deployments=work("deployments", deployments(usage, clients, days)),
             habits=Habits.learned(usage, days, work),
             lives=lives,
             workdays=days,
