@@ -211,9 +211,9 @@ def distinct_over(values: Column | str, *keys: Column | str) -> Column:
 
 
 def distinct_within(values: Column | str, window: WindowSpec) -> Column:
-    """Count different values in a window of rows near each other; nulls are left out.
+    """Count different values in a window of few rows, such as those of some hours; nulls are left out.
 
-    Each row has the set of them, so the window should be small. Sail has no set where there is no value.
+    Each row has the set of them. Sail has no set where there is no value.
     """
     return F.coalesce(F.size(F.collect_set(values).over(window)), F.lit(0))
 

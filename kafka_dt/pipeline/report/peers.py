@@ -38,11 +38,12 @@ when and until when it is there (`home_since`, `home_until`), and how often it w
 last day before (`changes`). People go to an office on some days and work over a VPN on others. Jobs stay, and a cluster
 that moves is one change.
 
-`deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day (`who`,
-`wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two. A cluster gets new
-nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the first
-`_SPREADS`, and it is there for longer than a day (`_STAYS`). Then all its days there count. Owners that work by day are
-no jobs: a VPN gives a notebook another address each time.
+`deployments` tells where an owner's own library came to another large network on `MACHINES` machines on one day
+(`who`, `wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two. A cluster
+gets new nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the
+first `_SPREADS`, and it is there for longer than a day (`_STAYS`). Then its days of the first `_KNOWN` there count.
+After that the network is its own. Owners that work by day are no jobs: a VPN gives a notebook another address each
+time.
 
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
@@ -58,6 +59,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.report.expressions import (
     distinct_within,
     host,
+    is_carriers,
     is_public,
     with_most,
 )
@@ -76,6 +78,8 @@ _SPREAD: Final = 3
 """A thief has fewer machines in the company's networks."""
 _SPREADS: Final = timedelta(days=2)
 """In this time parts of a job end and begin."""
+_KNOWN: Final = timedelta(days=7)
+"""In a week most parts of a job are started anew."""
 _STAYS: Final = timedelta(days=1)
 """A thief, and a test, are gone by then."""
 PEOPLE: Final = 3
@@ -195,7 +199,7 @@ def deployments(usage: DataFrame, clients: DataFrame, days: DataFrame) -> DataFr
     many = machines.where(F.col("machines") >= MACHINES)
     early = F.when(F.col("first_seen") < F.col("since") + F.lit(_SPREADS), host(F.col("address")))
     spread = (
-        own.where(~is_public(F.col("wide")))
+        own.where(~is_public(F.col("wide")) & ~is_carriers(F.col("wide")))
         .join(days, "who", "left_anti")
         .groupBy("who", "wide")
         .agg(
@@ -204,4 +208,5 @@ def deployments(usage: DataFrame, clients: DataFrame, days: DataFrame) -> DataFr
         .where((F.col("machines") >= _SPREAD) & (F.col("until") > F.col("since") + F.lit(_STAYS)))
     )
     days = own.join(spread.select("who", "wide"), ["who", "wide"], "left_semi")
+    days = days.where(F.col("first_seen") < F.col("since") + F.lit(_KNOWN))
     return many.select("who", "wide", "day").unionByName(days.select("who", "wide", "day")).distinct()

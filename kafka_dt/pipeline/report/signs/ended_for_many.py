@@ -8,7 +8,7 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   owners are enough if the principal renewed tokens of others on `ended_seldom` days for each day on which it ended
   some, this one included, and if there were less than `ended_days` such days before: a service that renews does not
   end. Who works by day tidies up: it is quiet if that principal ends all of them in the hours of the company, and if no
-  client that had used one within `ended_used` tries it again.
+  client tries one again within `ended_used`.
 - *tokens in use*: a principal that did not ask for the tokens ends those of `ended_in_use` owners or more on a day
   (UTC). Clients had logged in with these tokens within `ended_used` before, and a node refuses a login with them
   afterwards. These are half of the owners whose tokens the principal ends on that day, or more. An operator who tidies
@@ -249,7 +249,9 @@ def _tidied(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds)
     )
     used = by_people.join(seen.lives.select("token_id", *_LOGINS), "token_id", "left")
     judged = with_in_office(used, "first_seen", seen.workdays)
-    is_tidy = F.bool_and(F.col("in_office") & ~F.coalesce(_was_in_use(thresholds), F.lit(False)))
+    ended = F.greatest("last_seen", "last_login")
+    is_tried = F.col("last_attempt").between(ended + F.expr("INTERVAL 1 SECOND"), ended + F.lit(thresholds.ended_used))
+    is_tidy = F.bool_and(F.col("in_office") & ~F.coalesce(is_tried, F.lit(False)))
     days = judged.groupBy("principal", "date").agg(is_tidy.alias("tidied")).where("tidied")
     return days.select("principal", "date", "tidied")
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import of_first
+from kafka_dt.pipeline.report.expressions import UNKNOWN, of_first
+from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.workdays import with_in_office
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ def with_usual_clients(uses: DataFrame, seen: Observed) -> DataFrame:
 
 
 def without_looks(uses: DataFrame, by_token: DataFrame, days: DataFrame) -> DataFrame:
-    """Leave out single logins by day on a machine on which the token was used by another client an hour before.
+    """Leave out single logins by day on a machine on which the token was used by another client before.
 
-    By day is in the hours of the company.
+    By day is in the hours of the company, and before is an hour or more. An address that is unknown, or that a file of
+    networks calls a NAT, is no machine.
 
     Args:
         uses: rows of `by_token`, at unusual times.
@@ -102,5 +104,6 @@ def without_looks(uses: DataFrame, by_token: DataFrame, days: DataFrame) -> Data
     is_of_run = F.col("machine_since") + F.expr("INTERVAL 1 HOUR") <= F.col("first_seen")
     is_other = (F.col("software") != F.col("of_run")) | ~F.col("client").eqNullSafe(F.col("client_of_run"))
     rows = with_in_office(uses.withColumn("single_there", single).join(machines, there), "first_seen", days)
-    is_look = F.col("single_there") & is_of_run & is_other & F.coalesce("in_office", F.lit(False))
+    is_machine = (F.col("address") != UNKNOWN) & (F.col("zone_kind") != ZoneKind.NAT.value)
+    is_look = F.col("single_there") & is_of_run & is_other & is_machine & F.coalesce("in_office", F.lit(False))
     return rows.where(~is_look).select(uses.columns)

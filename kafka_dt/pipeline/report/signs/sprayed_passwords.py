@@ -126,7 +126,8 @@ def _by_strangers(refused: DataFrame, seen: Observed, thresholds: SprayThreshold
     typed = seen.work("typed", strange.join(at_home, ["principal", "address"], "left_anti"))
     new = of_strangers(typed, seen.usage)
     used = after_first_days(typed.where(~F.col("was_there")), seen.usage)
-    used = used.join(new.select("address").distinct(), "address", "left_anti")
+    of_try = ["principal", "address", "date", "first_seen"]
+    used = used.join(new.select(*of_try), of_try, "left_anti")
     of_day = distinct_over("principal", "address", "date")
     many = used.withColumn("of_day", of_day).where(F.col("of_day") >= thresholds.sprayed_at_work).drop("of_day")
     tool = F.min("software").over(Window.partitionBy("address"))

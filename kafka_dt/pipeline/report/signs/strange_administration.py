@@ -16,7 +16,8 @@ The cases:
   `admin_short` the principal changes it again or takes a right from it. It never logs in after that.
 - *a right for some hours*: the principal gives a right and takes the same one away again, within `admin_right_for`, but
   not within `admin_mistake`, in which mistakes are noticed. It did so on `admin_right_days` days at most. A user that
-  was made within `admin_short` before may have a wrong name.
+  was made or changed within `admin_short` before may have a wrong name, and a right that was given before was not given
+  for that time.
 - *rights over others at a strange hour*: the principal gives a user all topics or groups, the cluster, or tokens of
   others, at an hour of the day (UTC) at which it did nothing on `admin_days` days before or more. With two hours before
   and after, these have `admin_hours` different hours. Who is called at night gives a right to one topic.
@@ -291,18 +292,21 @@ def _users_for_hours(
 
 def _rights_for_hours(late: DataFrame, changes: DataFrame, thresholds: StrangeAdministrationThresholds) -> DataFrame:
     """Give the rights that principals gave, and took away again some hours later."""
+    first = changes.where(of_type(EventType.ACL_CREATED)).groupBy("acl").agg(F.min("first_seen").alias("first_seen"))
     given = late.where(of_type(EventType.ACL_CREATED) & F.col("acl").startswith("ALLOW "))
+    given = given.join(first, ["acl", "first_seen"], "left_semi")
     taken = changes.where(of_type(EventType.ACL_DELETED)).select(
-        "principal", "acl", F.col("first_seen").alias("taken_at")
+        "principal", "acl", F.col("last_seen").alias("taken_at")
     )
     apart = F.col("taken_at").between(
         F.col("last_seen") + F.lit(thresholds.admin_mistake), F.col("first_seen") + F.lit(thresholds.admin_right_for)
     )
     pairs = given.join(taken, ["principal", "acl"]).where(apart)
-    users = changes.where(of_type(EventType.SCRAM_USER_CHANGED)).groupBy(changed_user().alias("who"))
-    made = users.agg((F.min("first_seen") + F.lit(thresholds.admin_short)).alias("settled"))
-    old = pairs.withColumn("who", F.regexp_extract("acl", _TO_WHOM, 1)).join(made, "who", "left")
-    old = old.where(F.coalesce(F.col("settled") < F.col("first_seen"), F.lit(True)))
+    made = changes.where(of_type(EventType.SCRAM_USER_CHANGED))
+    made = made.select(changed_user().alias("who"), F.col("first_seen").alias("made_at"))
+    just = F.col("made_at").between(F.col("first_seen") - F.lit(thresholds.admin_short), F.col("first_seen"))
+    new = pairs.withColumn("who", F.regexp_extract("acl", _TO_WHOM, 1)).join(made, "who").where(just)
+    old = pairs.join(new.select("principal", "acl"), ["principal", "acl"], "left_anti")
     days = distinct_over("date", "principal")
     few = old.withColumn("days", days).where(F.col("days") <= thresholds.admin_right_days)
     counts = F.format_string("it took the right away at %s", as_text(F.col("taken_at")))

@@ -8,6 +8,7 @@ the token where the program is. The rule leaves out
 - owners that work by day, or with fewer logins (`_LOGINS`) than show that: hubs start people's notebooks anywhere;
 - requesters that begin with several owners on that day: a scheduler is new;
 - owners that come to the network together with others, and stay for longer than a day: a cluster moves;
+- owners that are in the network for longer than `_STAYS`: they work there now, with one token that they renew;
 - tokens that operators make at work (`operators_tokens.operators_tokens`).
 """
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from kafka_dt.pipeline.report.expressions import distinct_over
+from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct_over, of_first
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,6 +31,8 @@ _ONCE: Final = timedelta(days=1)
 """A scheduler that takes over goes on on the next day."""
 _OWNERS: Final = 3
 """A new scheduler begins with so many owners on a day."""
+_STAYS: Final = timedelta(days=3)
+"""A weekend is two days long."""
 _LOGINS: Final = 24
 """Who makes so many and does not work by day is a program."""
 _MOVES: Final = 2
@@ -45,8 +48,8 @@ def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresho
         thresholds: of the sign.
 
     Returns:
-        Those rows of `made`, with the `zone` of the first use, when the requester began (`since`), and since when the
-        owner is known (`known_since`).
+        Those rows of `made`, with the `address`, the `software` and the `zone` of the first use there, when the
+        requester began (`since`), and whether the owner had no token before (`first`).
     """
     pairs = seen.lives.groupBy("owner", "requester").agg(
         F.min("created_at").alias("since"),
@@ -62,16 +65,23 @@ def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresho
     programs = known.where(F.col("logins") >= _LOGINS).drop("logins")
     programs = programs.join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
     new = once.join(programs, "owner").where(F.col("known_since") + F.lit(thresholds.without_tokens) < F.col("since"))
-    tokens = made.join(new.select("owner", "requester", "since", "known_since"), ["owner", "requester"])
+    begins = seen.lives.groupBy("owner").agg(F.min("created_at").alias("begins"))
+    new = new.join(begins, "owner").withColumn("first", F.col("begins") == F.col("since"))
+    tokens = made.join(new.select("owner", "requester", "since", "first"), ["owner", "requester"])
     tokens = seen.work("for_programs", tokens.join(seen.operators_tokens, "token_id", "left_anti"))
     moves = (F.col("others_moved") >= _MOVES) & (F.col("until") > F.col("since") + F.lit(_ONCE))
-    came = seen.network_arrivals.where(~F.coalesce(moves, F.lit(False))).select("who", "wide", "since")
-    uses = seen.usage.where(F.col("token_id").isNotNull()).select("token_id", "who", "wide", "zone", "first_seen")
+    stays = F.col("until") > F.col("since") + F.lit(_STAYS)
+    came = seen.network_arrivals.where(~F.coalesce(moves, F.lit(False)) & ~stays)
+    came = came.select("who", "wide", F.col("since").alias("came"))
+    uses = seen.usage.where(F.col("address") != UNKNOWN).join(tokens.select("token_id"), "token_id", "left_semi")
     used = (
-        uses.join(tokens.select("token_id"), "token_id", "left_semi")
-        .join(came, ["who", "wide"])
-        .where(F.col("first_seen") <= F.col("since"))
+        uses.join(came, ["who", "wide"])
+        .where(F.col("first_seen") <= F.col("came"))
         .groupBy("token_id")
-        .agg(F.min("zone").alias("zone"))
+        .agg(
+            of_first("address", "first_seen").alias("address"),
+            of_first("software", "first_seen", "address").alias("software"),
+            of_first("zone", "first_seen", "address").alias("zone"),
+        )
     )
-    return tokens.join(used, "token_id")
+    return tokens.drop("address", "software").join(used, "token_id")
