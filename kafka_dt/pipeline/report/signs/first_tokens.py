@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _CLOCKS: Final = timedelta(minutes=5)
 """A token's time of issue may be that of another node's clock."""
-_MOVES: Final = 2
-"""Others that came to a zone on the same day from where the owner was: a cluster moves."""
+MOVES: Final = 2
+"""Others that came to a place on the same day from where the owner was: a cluster moves."""
 
 
 def first_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> DataFrame:
@@ -55,6 +55,6 @@ def first_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> DataF
     first = own.where(F.abs(F.unix_seconds("first_seen") - F.unix_seconds("since")) <= _CLOCKS.total_seconds())
     placed = seen.work("first_tokens", seen.zones.of(first))
     at_home = placed.join(came, ["owner", "zone"]).where(F.col("came") + F.lit(SETTLED) < F.col("first_seen"))
-    moved = seen.arrivals.where(F.col("others_moved") >= _MOVES).select(F.col("who").alias("owner"), "zone")
+    moved = seen.arrivals.where(F.col("others_moved") >= MOVES).select(F.col("who").alias("owner"), "zone")
     elsewhere = placed.join(at_home.select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
     return elsewhere.join(moved, ["owner", "zone"], "left_anti")

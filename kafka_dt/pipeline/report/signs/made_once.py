@@ -22,12 +22,12 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.pipeline.report.expressions import distinct_over
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from kafka_dt.pipeline.report.signs.new_requester import RequesterThresholds
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_ONCE: Final = timedelta(days=1)
+ONCE: Final = timedelta(days=1)
 """A scheduler that goes on does so on the next day."""
 
 
@@ -43,23 +43,15 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
         Those rows of `made`, with how many tokens of the owner others created before (`others_tokens`), since when
         (`others_since`), who creates them afterwards (`others`), and when the requester began (`since`).
     """
-    pairs = (
-        seen.lives.where(F.col("owner") != F.col("requester"))
-        .groupBy("owner", "requester")
-        .agg(
-            F.min("created_at").alias("since"),
-            F.max("created_at").alias("until"),
-            F.max("created_known").alias("created"),
-        )
-    )
-    is_once = F.col("until") < F.col("since") + F.lit(_ONCE)
+    pairs = requesters(seen.lives).where(F.col("owner") != F.col("requester"))
+    is_once = is_made_once()
     again = pairs.where(~is_once).groupBy("requester").agg(F.count("*").alias("again"))
     schedulers = again.where(F.col("again") >= thresholds.scheduled)
     people = seen.workdays.select(F.col("who").alias("owner"))
-    once = pairs.where(is_once & F.col("created")).join(schedulers, "requester").join(people, "owner", "left_anti")
+    once = pairs.where(is_once & F.col("any_created")).join(schedulers, "requester").join(people, "owner", "left_anti")
     tokens = seen.lives.where("created_known").select("owner", "created_at", F.col("requester").alias("other"))
     before = F.col("created_at") < F.col("since")
-    after = F.col("created_at") >= F.col("since") + F.lit(_ONCE)
+    after = F.col("created_at") >= F.col("since") + F.lit(ONCE)
     judged = (
         once.join(tokens, "owner")
         .where(F.col("other") != F.col("requester"))
@@ -80,6 +72,24 @@ def made_once(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) 
     return rows.join(_used_as_usual(rows, seen), "token_id", "left_anti")
 
 
+def requesters(lives: DataFrame) -> DataFrame:
+    """Tell for each owner and requester when the first and the last token was created (`since`, `until`).
+
+    And whether the table has the creation of any of these tokens (`any_created`), and of all of them (`all_created`).
+    """
+    return lives.groupBy("owner", "requester").agg(
+        F.min("created_at").alias("since"),
+        F.max("created_at").alias("until"),
+        F.max("created_known").alias("any_created"),
+        F.min("created_known").alias("all_created"),
+    )
+
+
+def is_made_once() -> Column:
+    """Whether the requester of a row of `requesters` creates tokens for the owner within one day only."""
+    return F.col("until") < F.col("since") + F.lit(ONCE)
+
+
 def _used_as_usual(rows: DataFrame, seen: Observed) -> DataFrame:
     """Give the tokens (`token_id`) that were used, and only as those of the owner or of the requester's others were."""
     use = ["token_id", "zone", "software"]
@@ -89,7 +99,7 @@ def _used_as_usual(rows: DataFrame, seen: Observed) -> DataFrame:
     )
     of_owner = F.col("who") == F.col("owner")
     of_scheduler = (F.col("by") == F.col("requester")) & (F.col("who") != F.col("by"))
-    a_day_before = F.col("used_since") + F.lit(_ONCE) < F.col("since")
+    a_day_before = F.col("used_since") + F.lit(ONCE) < F.col("since")
     known = used.join(earlier, ["zone", "software"]).where(a_day_before & (of_owner | of_scheduler))
     usual = known.select(*use, F.lit(True).alias("usual")).distinct()
     uses = used.select(use).distinct().join(usual, use, "left").groupBy("token_id")

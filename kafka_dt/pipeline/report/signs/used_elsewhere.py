@@ -17,9 +17,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import UNKNOWN, distinct_over, of_first
+from kafka_dt.pipeline.report.signs.first_tokens import MOVES
+from kafka_dt.pipeline.report.signs.made_once import ONCE, is_made_once, requesters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,16 +30,12 @@ if TYPE_CHECKING:
     from kafka_dt.pipeline.report.signs.new_requester import RequesterThresholds
     from kafka_dt.pipeline.report.signs.sign import Observed
 
-_ONCE: Final = timedelta(days=1)
-"""A scheduler that takes over goes on on the next day."""
 _OWNERS: Final = 3
 """A new scheduler begins with so many owners on a day."""
 _STAYS: Final = timedelta(days=3)
 """A weekend is two days long."""
 _LOGINS: Final = 24
 """Who makes so many and does not work by day is a program."""
-_MOVES: Final = 2
-"""Others that came to a network on the same day from where the owner was: a cluster moves."""
 
 
 def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
@@ -51,25 +50,21 @@ def used_elsewhere(seen: Observed, made: DataFrame, thresholds: RequesterThresho
         Those rows of `made`, with the `address`, the `software` and the `zone` of the first use there, when the
         requester began (`since`), and whether the owner had no token before (`first`).
     """
-    pairs = seen.lives.groupBy("owner", "requester").agg(
-        F.min("created_at").alias("since"),
-        F.max("created_at").alias("until"),
-        F.min("created_known").alias("created"),
-    )
-    owners = distinct_over("owner", "requester", F.to_date("since"))
-    few = pairs.withColumn("owners", owners).where(F.col("owners") < _OWNERS)
-    once = few.where(F.col("created") & (F.col("until") < F.col("since") + F.lit(_ONCE)))
+    counts = {
+        "owners": distinct_over("owner", "requester", F.to_date("since")),
+        "first": F.min("since").over(Window.partitionBy("owner")) == F.col("since"),
+    }
+    few = requesters(seen.lives).withColumns(counts).where(F.col("owners") < _OWNERS)
+    once = few.where(F.col("all_created") & is_made_once())
     known = seen.network_arrivals.groupBy(F.col("who").alias("owner")).agg(
         F.min("since").alias("known_since"), F.sum("logins").alias("logins")
     )
     programs = known.where(F.col("logins") >= _LOGINS).drop("logins")
     programs = programs.join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
     new = once.join(programs, "owner").where(F.col("known_since") + F.lit(thresholds.without_tokens) < F.col("since"))
-    begins = seen.lives.groupBy("owner").agg(F.min("created_at").alias("begins"))
-    new = new.join(begins, "owner").withColumn("first", F.col("begins") == F.col("since"))
     tokens = made.join(new.select("owner", "requester", "since", "first"), ["owner", "requester"])
     tokens = seen.work("for_programs", tokens.join(seen.operators_tokens, "token_id", "left_anti"))
-    moves = (F.col("others_moved") >= _MOVES) & (F.col("until") > F.col("since") + F.lit(_ONCE))
+    moves = (F.col("others_moved") >= MOVES) & (F.col("until") > F.col("since") + F.lit(ONCE))
     stays = F.col("until") > F.col("since") + F.lit(_STAYS)
     came = seen.network_arrivals.where(~F.coalesce(moves, F.lit(False)) & ~stays)
     came = came.select("who", "wide", F.col("since").alias("came"))
