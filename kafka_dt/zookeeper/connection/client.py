@@ -31,7 +31,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka_dt.zookeeper.connection.handler import Inbox
-from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Check, Create, SetData, Stat, Znode
+from kafka_dt.zookeeper.connection.operations import ANY_VERSION, Check, Stat, Znode, size_of
 from kafka_dt.zookeeper.connection.requests import RequestSizes, ZooKeeperRequests, fail
 from kafka_dt.zookeeper.connection.session import ConnectionState, ZooKeeperSession
 from kafka_dt.zookeeper.connection.translation import (
@@ -73,8 +73,6 @@ ADMISSION_RETRY_S = 1.0
 MAX_REQUEST_BYTES = 1_000_000
 """A server closes the connection over a request of more than its `jute.maxbuffer` (1,048,575 bytes unless configured);
 so a larger one is not sent. `requests` deals with servers that take less."""
-OPERATION_BYTES = 128
-"""What an operation needs besides its path and data: headers and ACLs."""
 
 
 class ConnectionGuard(Protocol):
@@ -259,7 +257,7 @@ class ZooKeeperClient:
                 raise refused
             return results
 
-        size = sum(_size(operation) for operation in operations)
+        size = sum(size_of(operation) for operation in operations)
         try:
             self._sizes.require(size)
         except RequestTooLarge as error:
@@ -399,9 +397,3 @@ class ZooKeeperClient:
             self._requests.lost()
         for listener in self._listeners:
             listener(state)
-
-
-def _size(operation: Operation) -> int:
-    """Return about how many bytes an operation takes on the wire."""
-    data = operation.data if isinstance(operation, Create | SetData) else b""
-    return len(data) + len(operation.path.encode()) + OPERATION_BYTES

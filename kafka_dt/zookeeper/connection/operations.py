@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 ANY_VERSION: Final = -1
+OPERATION_BYTES: Final = 128
+"""What an operation needs besides its path and data: headers and ACLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ class Check:
 
 
 Operation = Create | SetData | Delete | Check
+
+
+def size_of(operation: Operation) -> int:
+    """Return about how many bytes an operation takes on the wire."""
+    data = operation.data if isinstance(operation, Create | SetData) else b""
+    return len(data) + len(operation.path.encode()) + OPERATION_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ class ZooKeeperRequests:
             self._patience = None
 
 
-def fail(future: asyncio.Future[Any], error: Exception) -> None:
+def fail(future: asyncio.Future[Any], error: BaseException) -> None:
     """Tell the task that awaits a future that it failed, unless the future has a result already."""
     if not future.done():
         future.set_exception(error)

@@ -1,7 +1,8 @@
 """The tokens of a cluster in ZooKeeper, as brokers keep them: `kafka_dt.tokens.guarded.VersionedStore` for production.
 
-A change is one `multi`: the token's znode, guarded by its version or deleted at any, and a change znode that tells
-brokers and other nodes of it. So both happen or neither, in one round trip, and many may be under way at once.
+A change is a part of one `multi`: the token's znode, guarded by its version or deleted at any, and a change znode that
+tells brokers and other nodes of it. So both happen or neither, in one round trip. Changes that wait share a `multi`:
+see `group_commit`.
 
 Reports to the listener are made as answers arrive, in ZooKeeper's order; `token_reports` does it, also for what has to
 be opened first. The answer to a create does not tell its transaction, so its revision is 0 (nothing older exists);
@@ -40,6 +41,7 @@ from kafka_dt.zookeeper.errors import (
     raised_as,
 )
 from kafka_dt.zookeeper.stores.changes import ChangeFollower
+from kafka_dt.zookeeper.stores.group_commit import GroupCommit
 from kafka_dt.zookeeper.stores.token_reports import Opening, TokenReports
 from kafka_dt.zookeeper.znodes.kafka import TokenChangeZnode, TokenZnode, is_node_name
 
@@ -87,6 +89,7 @@ class ZooKeeperTokenStore:
         self._client = client
         self._creations = creations or CreationLimits()
         self._reads = Reads(client)
+        self._writes = GroupCommit(client)
         self._codec = codec
         self._begin_at = begin_at
         self._reports = TokenReports(codec)
@@ -231,7 +234,7 @@ class ZooKeeperTokenStore:
             return stored
 
         try:
-            return await self._client.multi([operation, announcement], arrived=arrived)
+            return await self._writes.multi([operation, announcement], arrived=arrived)
         except RequestTooLarge as error:
             raise TokenTooLarge(error.size, error.limit) from error
         except ZooKeeperError as error:  # it was not sent, or its answer will not come
