@@ -45,7 +45,7 @@ HOST: Final = "127.0.0.1"
 METRICS_PORT: Final = 9404
 ZOOKEEPER_USER: Final = "kafka-dt"
 SEALING_AHEAD: Final = 64
-"""`kafka.dt.sealing.ahead`: the default keeps each core of a laptop busy for four seconds at every start."""
+"""`kafka.dt.sealing.ahead`: the default keeps each core of a laptop busy for eight seconds at every start."""
 LOG_LEVEL: Final = "WARN"
 """`kafka.dt.log.level`: what the command prints is for a person; lines about each request would hide it."""
 _SECRETS: Final = {"password": 12, "secret_key": 32, "zookeeper_password": 32}

@@ -110,9 +110,9 @@ class TokenOptions:
     )
     sealing_ahead: int = option(
         "kafka.dt.sealing.ahead",
-        8_192,
+        16_384,
         "How many changes of sealed tokens each worker prepares while it is idle, so that they need not wait for half "
-        "a millisecond of PBKDF2. The default takes 4 seconds of CPU time and 2 MiB in each worker, at the start and "
+        "a millisecond of PBKDF2. The default takes 8 seconds of CPU time and 2 MiB in each worker, at the start and "
         "again when the secret key changes. A small machine with few changes needs less; 0 prepares none.",
         minimum=0,
     )

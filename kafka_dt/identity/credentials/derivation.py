@@ -193,8 +193,7 @@ class TokenCredentials:
     def forget(self, token_id: str) -> None:
         """Overwrite what the workers share of a token that has ended."""
         if self._shared is not None:
-            for mechanism in ScramMechanism:
-                self._shared.forget(mechanism, token_id)
+            self._shared.forget(token_id)
 
     def _find(self, mechanism: ScramMechanism, token_id: str, hmac: bytes) -> ScramCredential | None:
         # With the HMAC: a token with the same id under another secret key is another token.

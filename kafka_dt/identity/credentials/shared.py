@@ -4,9 +4,10 @@
     shared = SharedCredentials.shared(memory["credentials"])  # in a worker
     shared.keep(SHA_256, token, hmac, credential)
     shared.find(SHA_256, token_id, hmac, salt, iterations)    # in another worker
+    shared.forget(token_id)                                   # in each
 
-An entry belongs to a mechanism and a token id, and is found only with the HMAC and the salt that it was derived from:
-a token with the same id and another HMAC is another token. The memory needs no lock. An entry ends with a digest of its
+An entry belongs to a token id, and is found only with the mechanism, the HMAC and the salt that it was derived with: a
+token with the same id and another HMAC is another token. The memory needs no lock. An entry ends with a digest of its
 content, and an entry that is half written is none.
 
 The memory has no name, is on no disk and in no core dump. A thief of an entry could play the server towards clients,
@@ -43,7 +44,7 @@ _ROWS: Final = SLOTS // _TABLES // _PLACES
 _ROW_NUMBERS: Final = Struct(f">{_TABLES}H")
 _DIGEST_BYTES: Final = 16
 _CONTENT: Final = Struct(f">{_DIGEST_BYTES}s{_DIGEST_BYTES}sQ64s64s")
-"""Digests of mechanism and id and of what the keys were derived from; when the token was issued; the keys."""
+"""Digests of the id and of what the keys were derived from; when the token was issued; the keys."""
 _SLOT_BYTES: Final = _CONTENT.size + _DIGEST_BYTES
 _ROW_BYTES: Final = _PLACES * _SLOT_BYTES
 _IN_USE: Final = SLOTS * _SLOT_BYTES
@@ -76,7 +77,7 @@ class SharedCredentials:
         self, mechanism: ScramMechanism, token_id: str, hmac: bytes, salt: bytes, iterations: int
     ) -> ScramCredential | None:
         """Return the credential that was derived from an HMAC with a salt, if it is there."""
-        entry = _name(mechanism, token_id) + _source(hmac, salt, iterations)
+        entry = _name(token_id) + _source(mechanism, hmac, salt, iterations)
         for place in self._places(entry):
             slot = bytes(self._memory[place : place + _SLOT_BYTES])
             if slot.startswith(entry) and _is_whole(slot):
@@ -87,8 +88,8 @@ class SharedCredentials:
 
     def keep(self, mechanism: ScramMechanism, token: Token, hmac: bytes, credential: ScramCredential) -> None:
         """Enter a credential, unless only tokens that were issued later have its places."""
-        name = _name(mechanism, token.token_id)
-        source = _source(hmac, credential.salt, credential.iterations)
+        name = _name(token.token_id)
+        source = _source(mechanism, hmac, credential.salt, credential.iterations)
         issued_ms = max(0, token.issue_timestamp_ms)
         content = _CONTENT.pack(name, source, issued_ms, credential.stored_key, credential.server_key)
         rows = self._rows(name)
@@ -99,9 +100,9 @@ class SharedCredentials:
         if oldest_ms <= issued_ms:
             self._memory[place : place + _SLOT_BYTES] = content + _digest(content)
 
-    def forget(self, mechanism: ScramMechanism, token_id: str) -> None:
-        """Overwrite the entries of a token."""
-        for place in self._places(_name(mechanism, token_id)):
+    def forget(self, token_id: str) -> None:
+        """Overwrite the entries of a token, of all mechanisms."""
+        for place in self._places(_name(token_id)):
             self._memory[place : place + _SLOT_BYTES] = _EMPTY
 
     def _places(self, beginning: bytes) -> Iterator[int]:
@@ -126,13 +127,13 @@ class SharedCredentials:
             yield _age_ms(slots[start : start + _SLOT_BYTES], content), row + start
 
 
-def _name(mechanism: ScramMechanism, token_id: str) -> bytes:
-    return _digest(f"{mechanism}\0{token_id}".encode("utf-8", "surrogatepass"))
+def _name(token_id: str) -> bytes:
+    return _digest(token_id.encode("utf-8", "surrogatepass"))
 
 
-def _source(hmac: bytes, salt: bytes, iterations: int) -> bytes:
-    """Return a digest of what a credential is derived from; HMAC and salt have a fixed or an unambiguous length."""
-    return _digest(iterations.to_bytes(4) + len(hmac).to_bytes(4) + hmac + salt)
+def _source(mechanism: ScramMechanism, hmac: bytes, salt: bytes, iterations: int) -> bytes:
+    """Return a digest of what a credential is derived from; each part has a fixed or an unambiguous length."""
+    return _digest(b"%s\0%d %d %s%s" % (mechanism.encode(), iterations, len(hmac), hmac, salt))
 
 
 def _age_ms(slot: bytes, content: bytes) -> int:

@@ -26,7 +26,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import mmap
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from struct import Struct
@@ -55,6 +54,7 @@ _ROWS: Final = SLOTS // _TABLES // _PLACES
 """How many rows a table has; two bytes of a salt tell which one."""
 _ROW_NUMBERS: Final = Struct(f">{_TABLES}H")
 _EMPTY: Final = bytes(_SLOT_BYTES)
+_READY_BYTES: Final = SALT_BYTES + DERIVED_BYTES
 QUIET_S: Final = 0.1
 """How long nothing must have been taken before more is derived."""
 AT_ONCE: Final = 8
@@ -150,8 +150,8 @@ class DerivedAhead:
         self._derive = derive
         self._random_bytes = random_bytes
         self._key: SecretKey | None = None
-        self._ready: deque[bytes] = deque()
-        """A salt and what was derived from it, as one text: two and a tuple take twice the memory."""
+        self._ready = bytearray()
+        """Salts, each with the bytes derived from it: as objects of Python they would take nearly twice the memory."""
         self._taken_s = 0.0
         self._filling: asyncio.Task[None] | None = None
 
@@ -161,7 +161,8 @@ class DerivedAhead:
         self.fill(key)
         if not self._ready:
             return None
-        ready = self._ready.popleft()
+        ready = bytes(self._ready[-_READY_BYTES:])
+        del self._ready[-_READY_BYTES:]
         return ready[:SALT_BYTES], ready[SALT_BYTES:]
 
     def fill(self, key: SecretKey) -> None:
@@ -180,7 +181,7 @@ class DerivedAhead:
 
     async def _fill(self, key: SecretKey) -> None:
         loop = asyncio.get_running_loop()
-        while len(self._ready) < self._size:
+        while len(self._ready) < self._size * _READY_BYTES:
             busy_s = self._taken_s + QUIET_S - loop.time()
             if busy_s > 0:
                 await asyncio.sleep(busy_s)
@@ -188,4 +189,4 @@ class DerivedAhead:
             salts = [self._random_bytes(SALT_BYTES) for _ in range(AT_ONCE)]
             async with self._turn():
                 derived = await asyncio.gather(*(self._derive(key, salt) for salt in salts))
-            self._ready.extend(map(bytes.__add__, salts, derived))
+            self._ready += b"".join(map(bytes.__add__, salts, derived))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -82,12 +83,12 @@ def test_an_entry_that_is_half_written_is_none_and_its_place_is_free(
 
 def test_nothing_is_left_of_a_token_that_is_forgotten(memory: bytearray, credentials: SharedCredentials) -> None:
     token, stays = new_token(), new_token()
-    for hmac in (HMAC, b"\x02" * 64):
-        credentials.keep(SHA_256, token, hmac, credential())
-    credentials.forget(SHA_256, token.token_id)
+    for hmac, mechanism in product((HMAC, b"\x02" * 64), ScramMechanism):
+        credentials.keep(mechanism, token, hmac, credential(mechanism))
+    credentials.forget(token.token_id)
     assert not any(memory)
     credentials.keep(SHA_256, stays, HMAC, credential())
-    credentials.forget(SHA_256, token.token_id)
+    credentials.forget(token.token_id)
     assert find(credentials, stays) is not None
 
 
@@ -110,7 +111,7 @@ def test_the_newest_tokens_keep_their_places(
     found = [token.issue_timestamp_ms for token in tokens if find(credentials, token)]
     assert found == list(range(2, room + 2))
     for token in tokens:
-        credentials.forget(SHA_256, token.token_id)
+        credentials.forget(token.token_id)
     assert not any(memory[: shared._IN_USE])
 
 
@@ -129,5 +130,5 @@ def test_a_look_takes_no_memory_of_tables_that_are_not_in_use() -> None:
         for _ in range(shared.SLOTS // shared._TABLES):
             token = new_token()
             assert find(credentials, token) is None
-            credentials.forget(SHA_256, token.token_id)
+            credentials.forget(token.token_id)
         assert os.fstat(files["credentials"]).st_blocks * 512 < MEMORY_BYTES / 4

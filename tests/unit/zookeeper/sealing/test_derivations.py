@@ -16,7 +16,7 @@ from kafka_dt.processes.node_memory import node_memory
 from kafka_dt.tokens import Keyring, Principal, SecretKey, Token
 from kafka_dt.zookeeper.sealing import derivations
 from kafka_dt.zookeeper.sealing.derivations import AT_ONCE, MEMORY_BYTES, Derivations, DerivedAhead
-from kafka_dt.zookeeper.sealing.sealed import derive, open_sealed, seal
+from kafka_dt.zookeeper.sealing.sealed import DERIVED_BYTES, derive, open_sealed, seal
 from kafka_dt.zookeeper.sealing.token_codec import TokenCodec
 from tests.support.zookeeper.token_codecs import CURRENT, OLDER, HeldExecutor, codec_of
 
@@ -167,7 +167,11 @@ class Deriving:
 
     async def __call__(self, key: SecretKey, salt: bytes) -> bytes:
         self.made.append((key, salt))
-        return b"derived of " + salt
+        return derived_of(salt)
+
+
+def derived_of(salt: bytes) -> bytes:
+    return b"derived of ".ljust(DERIVED_BYTES - len(salt)) + salt
 
 
 def stock(deriving: Deriving, size: int = SIZE) -> DerivedAhead:
@@ -185,7 +189,7 @@ async def test_each_salt_is_given_out_once_with_what_belongs_to_it() -> None:
     await filled(ahead)
     taken = [ahead.take(CURRENT) for _ in range(SIZE)]
     assert len({ready[0] for ready in taken if ready}) == SIZE
-    assert all(ready and ready[1] == b"derived of " + ready[0] for ready in taken)
+    assert all(ready and ready[1] == derived_of(ready[0]) for ready in taken)
     assert ahead.take(CURRENT) is None
     ahead.close()
 
