@@ -15,9 +15,13 @@ use of another owner on that day: an engineer looks into a job.
 used the same token within a day (`_JUST_THERE`), and no other owner's token is used unlike before on that day. No
 colleague is seen; the rest is as above.
 
+*On a shared host.* Engineers on call look into jobs from a bastion, at any hour. It is a private address that several
+people share who work by day (`hosts.with_shared`), and no other owner's token is used unlike before there on that day.
+
 Limits: an engineer who steals the token of a job, logs in with it at work within an hour and keeps the connection, is
-left out; so is a thief on the engineer's machine, one on the machine of a service that works by day, and one in the
-job's own pod who comes in the hours of the company and is gone within an hour.
+left out; so is a thief on the engineer's machine, one who is on a shared host for less than an hour, one on the machine
+of a service that works by day, and one in the job's own pod who comes in the hours of the company and is gone within an
+hour.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ from kafka_dt.pipeline.report.expressions import (
     ok,
 )
 from kafka_dt.pipeline.report.habits import AT_HAND, OWN, OWN_USE, foreign_zones, is_at_hand
-from kafka_dt.pipeline.report.workdays import is_in_day, office_hours
+from kafka_dt.pipeline.report.hosts import with_shared
+from kafka_dt.pipeline.report.workdays import is_in_day, is_inside, office_hours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,16 +84,20 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
     of_use = Window.partitionBy("who", "address", "date")
     is_short = F.max("last_seen").over(of_use) <= F.min("first_seen").over(of_use) + F.lit(_LOOKED_INTO)
     rows = uses.withColumns({"date": F.to_date("first_seen"), "hour": F.hour("first_seen")})
-    by_day = (
+    short = (
         rows.withColumn("engineer", F.when(F.size("colleagues") == 1, F.get("colleagues", F.lit(0))))
         .withColumns({"is_short": is_short, "owners_there": _owners("address"), "owners": _owners("engineer")})
         .where("is_short")
-        .join(office_hours(seen.workdays), "hour")
         .join(seen.workdays, "who", "left_anti")
         .join(foreign_zones(seen.usage), "zone", "left_anti")
     )
-    looked = seen.work("by_day", by_day)
-    engineers = _of_colleague(looked, seen).unionByName(_in_the_jobs_place(looked, seen))
+    looked = seen.work("looked_into", short)
+    by_day = looked.join(office_hours(seen.workdays), "hour")
+    alone_there = looked.where((F.col("owners_there") == 1) & is_inside())
+    shared = with_shared(alone_there, seen.habits, "address", people=seen.workdays)
+    on_hosts = shared.where("on_shared").select(*OWN_USE)
+    at_work = _of_colleague(by_day, seen).unionByName(_in_the_jobs_place(by_day, seen))
+    engineers = at_work.unionByName(on_hosts)
     return uses.join(engineers.distinct(), OWN_USE, "left_anti").select(uses.columns)
 
 

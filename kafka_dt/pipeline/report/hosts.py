@@ -26,16 +26,18 @@ _OTHERS: Final = 3
 """A pair of principals at an address may be a service and a thief."""
 
 
-def with_shared(uses: DataFrame, habits: Habits, *by: str) -> DataFrame:
+def with_shared(uses: DataFrame, habits: Habits, *by: str, people: DataFrame | None = None) -> DataFrame:
     """Add whether each use is on a shared host that was known by its `first_seen` (`on_shared`).
 
     Args:
         uses: has `address`, `software` and `first_seen`.
         habits: those of the company.
         by: what a use has in common with the host: `address`, or `address` and `software`.
+        people: if it is given, only these principals (`who`) count.
     """
     # A thief with the passwords of several principals tries them within a day.
     guests = habits.own_logins.where(F.to_date("own_until") > F.to_date("own_came"))
+    guests = guests if people is None else guests.join(people.select("who"), "who", "left_semi")
     known_since = (nth("own_came", _OTHERS) + F.lit(SETTLED)).alias("shared_since")
     hosts = guests.groupBy("address", "software").agg(known_since)
     hosts = hosts.groupBy(*by).agg(F.min("shared_since").alias("shared_since"))

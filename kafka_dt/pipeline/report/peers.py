@@ -42,8 +42,9 @@ that moves is one change.
 (`who`, `wide`, `day`). A team starts a load test, or its job in a new place; a thief has a machine or two. A cluster
 gets new nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the
 first `_SPREADS`, and it is there for longer than a day (`_STAYS`). Then its days of the first `_KNOWN` there count.
-After that the network is its own. Owners that work by day are no jobs: a VPN gives a notebook another address each
-time.
+After that the network is its own. A cluster fails over, and comes from many places: `_FAILOVER` owners come to a
+private network on one day, each on two machines or more. Owners that work by day are no jobs: a VPN gives a notebook
+another address each time.
 
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
@@ -82,6 +83,8 @@ _KNOWN: Final = timedelta(days=7)
 """In a week most parts of a job are started anew."""
 _STAYS: Final = timedelta(days=1)
 """A thief, and a test, are gone by then."""
+_FAILOVER: Final = 5
+"""Owners that come to a network on one day, each on several machines: a thief tries the tokens of many on one."""
 PEOPLE: Final = 3
 """Two owners that come to a place on one day may be a thief with two tokens."""
 
@@ -198,15 +201,20 @@ def deployments(usage: DataFrame, clients: DataFrame, days: DataFrame) -> DataFr
     machines = own.groupBy("who", "wide", "software", "day").agg(F.count_distinct("address").alias("machines"))
     many = machines.where(F.col("machines") >= MACHINES)
     early = F.when(F.col("first_seen") < F.col("since") + F.lit(_SPREADS), host(F.col("address")))
+    inside = own.where(~is_public(F.col("wide")) & ~is_carriers(F.col("wide"))).join(days, "who", "left_anti")
     spread = (
-        own.where(~is_public(F.col("wide")) & ~is_carriers(F.col("wide")))
-        .join(days, "who", "left_anti")
-        .groupBy("who", "wide")
+        inside.groupBy("who", "wide")
         .agg(
             F.count_distinct(early).alias("machines"), F.max("last_seen").alias("until"), F.min("since").alias("since")
         )
         .where((F.col("machines") >= _SPREAD) & (F.col("until") > F.col("since") + F.lit(_STAYS)))
     )
-    first_week = own.join(spread, ["who", "wide"], "left_semi")
+    first_week = inside.join(spread, ["who", "wide"], "left_semi")
     first_week = first_week.where(F.col("first_seen") < F.col("since") + F.lit(_KNOWN))
-    return many.select("who", "wide", "day").unionByName(first_week.select("who", "wide", "day")).distinct()
+    place = ["who", "wide", "day"]
+    first_day = inside.where(F.col("day") == F.to_date("since")).groupBy(*place)
+    several = first_day.agg(F.count_distinct(host(F.col("address"))).alias("machines")).where(F.col("machines") > 1)
+    together = F.count("*").over(Window.partitionBy("wide", "day"))
+    failover = several.withColumn("together", together).where(F.col("together") >= _FAILOVER)
+    later = first_week.select(*place).unionByName(failover.select(*place))
+    return many.select(*place).unionByName(later).distinct()

@@ -4,8 +4,9 @@
 
 A use that looks strange often looks so in several respects: in its zone, its library and its client. These are one
 thing to look at, and one token to end. They are also no independent reasons for doubt, so they do not add up to a
-graver case. A use is that of a token at an address. Signs about other deeds, such as a renewal by a stranger, keep
-their findings (`Sign.about_use`).
+graver case. A use is that of a token at an address, and what is found of the token at other addresses meanwhile: a
+program on many machines uses it on all of them. Signs about other deeds, such as a renewal by a stranger, keep their
+findings (`Sign.about_use`).
 """
 
 from __future__ import annotations
@@ -29,18 +30,40 @@ _SEVERITIES: Final = tuple(Severity)
 def told_once(findings: Iterable[Finding], signs: Signs) -> tuple[Finding, ...]:
     """Join the findings about each use of a token; the gravest one stays, of equals that of the first sign."""
     told = {sign.kind: sign for sign in signs if sign.about_use}
-    uses: dict[object, list[Finding]] = defaultdict(list)
+    tokens: dict[object, list[Finding]] = defaultdict(list)
     for finding in findings:
         is_use = finding.kind in told and finding.token_id is not None and finding.address is not None
-        uses[(finding.token_id, finding.address) if is_use else id(finding)].append(finding)
-    return tuple(_joined(of_use, told) if len(of_use) > 1 else of_use[0] for of_use in uses.values())
+        tokens[finding.token_id if is_use else id(finding)].append(finding)
+    uses = (use for of_token in tokens.values() for use in _uses(of_token, list(told)))
+    return tuple(_joined(use, told) for use in uses)
+
+
+def _uses(findings: Sequence[Finding], order: Sequence[str]) -> Iterable[Sequence[Finding]]:
+    """Put together what is found of each use of a token, the gravest first."""
+    if len(findings) == 1:
+        return [findings]
+    uses: list[list[Finding]] = []
+    for finding in sorted(
+        findings, key=lambda each: (_SEVERITIES.index(each.severity), order.index(each.kind), each.subject)
+    ):
+        use = next((use for use in uses if _is_of(finding, use[0])), None)
+        if use is None:
+            uses.append([finding])
+        else:
+            use.append(finding)
+    return uses
+
+
+def _is_of(finding: Finding, first: Finding) -> bool:
+    """Say whether a finding is about the same use of the token as a graver one."""
+    meanwhile = first.first_seen <= finding.first_seen and finding.last_seen <= first.last_seen
+    return finding.address == first.address or meanwhile
 
 
 def _joined(findings: Sequence[Finding], signs: dict[str, Sign[object]]) -> Finding:
-    order = list(signs)
-    first, *others = sorted(
-        findings, key=lambda each: (_SEVERITIES.index(each.severity), order.index(each.kind), each.subject)
-    )
+    first, *others = findings
+    if not others:
+        return first
     said = "; ".join(
         f"{signs[each.kind].title}: {', '.join(f'{fact.label} {fact.text}' for fact in each.evidence[:_FACTS])}"
         for each in others

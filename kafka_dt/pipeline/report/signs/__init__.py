@@ -23,6 +23,7 @@ from kafka_dt.pipeline.report.signs.guessed_hmac import GUESSED_HMAC
 from kafka_dt.pipeline.report.signs.guessed_password import GUESSED_PASSWORD
 from kafka_dt.pipeline.report.signs.hoarded_tokens import HOARDED_TOKENS
 from kafka_dt.pipeline.report.signs.job_elsewhere import JOB_ELSEWHERE
+from kafka_dt.pipeline.report.signs.last_token import LAST_TOKEN
 from kafka_dt.pipeline.report.signs.lone_machine import LONE_MACHINE
 from kafka_dt.pipeline.report.signs.new_describer import NEW_DESCRIBER
 from kafka_dt.pipeline.report.signs.new_mechanism import NEW_MECHANISM
@@ -55,6 +56,7 @@ SIGNS: Final[Signs] = (
     AFTER_PAUSE,
     OFF_HOURS_BURST,
     DORMANT_PRINCIPAL,
+    LAST_TOKEN,
     TWO_PLACES,
     TOKENS_TOGETHER,
     USE_AFTER_REVOCATION,

@@ -20,6 +20,11 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   used a token more than `ended_used` before the end: if the tries come only from elsewhere, the operator may have ended
   a stolen token. The service is quiet if it uses another token when it is refused, or within `ended_replaced_after`.
   Owners that work by day (`workdays`) are left out, because people leave.
+- *all at once*: a principal ends, within an hour, tokens of `ended_owners` owners for which it had asked, and
+  `ended_factor` times more owners than in any other hour of the table. Clients still use those of `ended_few_owners`
+  owners, as in *tokens in use*. A scheduler ends the token of a job when the job is over.
+- *by night*: a principal that did not ask for the tokens ends `ended_by_night` of them within `ended_within`, outside
+  the hours of the company (`workdays.office_hours`). It ended tokens of others on less than `ended_days` days before.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -63,6 +68,7 @@ from kafka_dt.pipeline.report.deeds import TOKEN_CHANGES
 from kafka_dt.pipeline.report.expressions import (
     distinct,
     distinct_in,
+    distinct_within,
     first_and_last,
     hour_number,
     of_type,
@@ -74,7 +80,7 @@ from kafka_dt.pipeline.report.expressions import (
 from kafka_dt.pipeline.report.signs.ended_in_new_places import FIRST_DAY, ended_in_new_places
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, follow_principal, threshold
-from kafka_dt.pipeline.report.workdays import with_in_office
+from kafka_dt.pipeline.report.workdays import out_of_office, with_in_office
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -84,6 +90,8 @@ if TYPE_CHECKING:
 MANY: Final = "tokens of many owners"
 IN_USE: Final = "tokens in use"
 NOT_REPLACED: Final = "in use, and not replaced"
+BY_NIGHT: Final = "by night"
+AT_ONCE: Final = "all at once"
 _LOGINS: Final = ("last_attempt", "last_login")
 _END: Final = ("token_id", "principal", "date")
 NEW_PLACE: Final = "from a place that is new to it"
@@ -118,8 +126,12 @@ class EndedForManyThresholds:
     """A call is about one job."""
     ended_colleagues: int = threshold(2, "Others that make a new place an ordinary one")
     """One may be a program that runs everywhere."""
-    ended_within: timedelta = threshold(timedelta(hours=1), "Time in which tokens are ended by another library")
+    ended_within: timedelta = threshold(
+        timedelta(hours=1), "Time in which tokens are ended by another library, or by night"
+    )
     """Jobs end when they are done, and not all at once."""
+    ended_by_night: int = threshold(5, "Tokens of others that a principal ends outside the hours of the company")
+    """Who is called at night ends one, or a few."""
     ended_early: timedelta = threshold(timedelta(hours=1), "Life that was left to most tokens ended by another library")
     """A tool that tidies up ends what is nearly over."""
     ended_soon: timedelta = threshold(timedelta(hours=1), "Life that a renewal leaves to a token that it ends")
@@ -148,6 +160,8 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
         .join(_in_use(ends, seen.lives, thresholds), ["principal", "date"], "left")
         .join(_tidied(ends, seen, thresholds), ["principal", "date"], "left")
         .join(_not_replaced(ends, seen, thresholds), [*_END], "left")
+        .join(_by_night(ends, seen, thresholds), ["principal", "date"], "left")
+        .join(_at_once(ends, seen, thresholds), ["principal", "date"], "left")
         .join(places, ["principal", "zone", "wide"], "left")
         .join(_by_new_library(told, acts, seen.lives, thresholds), ["principal", "software"], "left")
     )
@@ -157,6 +171,8 @@ def ended_for_many(seen: Observed, thresholds: EndedForManyThresholds) -> DataFr
             F.when(F.col("usual").isNotNull() & ~F.col("asked") & F.col("tidied").isNull(), F.lit(MANY)),
             F.when(F.col("owners_in_use").isNotNull() & ~F.col("asked"), F.lit(IN_USE)),
             F.when(F.col("owners_in_use").isNull() & ~F.col("asked") & F.col("not_replaced"), F.lit(NOT_REPLACED)),
+            F.when(F.col("by_night") & ~F.col("asked"), F.lit(BY_NIGHT)),
+            F.when(F.col("at_once") & F.col("asked"), F.lit(AT_ONCE)),
             F.when(in_place, F.lit(NEW_PLACE)),
             F.when(F.col("new_library") & F.col("asked") & F.col("most").isNotNull(), F.lit(NEW_LIBRARY)),
         )
@@ -305,6 +321,42 @@ def _tried_at_home(ended: DataFrame, seen: Observed, thresholds: EndedForManyThr
     tried_at = F.when(F.col("first_seen") > F.col("ended_at"), F.col("first_seen")).otherwise(F.col("last_seen"))
     first = there.groupBy(*_END, "owner", "ended_at").agg(F.min(tried_at).alias("tried_at"))
     return first.where(F.col("tried_at") <= F.col("ended_at") + soon)
+
+
+def _by_night(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the days on which principals that seldom end tokens of others ended several of them by night."""
+    not_asked = ends.where(~F.col("asked"))
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
+    seldom = days.where(F.col("days_before") < thresholds.ended_days)
+    seconds = int(thresholds.ended_within.total_seconds())
+    near = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, seconds)
+    night = out_of_office(not_asked, "first_seen", seen.workdays).withColumn("together", F.count("*").over(near))
+    many = night.where(F.col("together") >= thresholds.ended_by_night).join(seldom, ["principal", "date"])
+    return many.select("principal", "date", F.lit(True).alias("by_night")).distinct()
+
+
+def _at_once(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Give the days on which requesters ended more of their tokens in an hour than ever, though clients used them."""
+    asked = ends.where("asked").join(seen.lives.select("token_id", *_LOGINS), "token_id")
+    seconds = int(thresholds.ended_within.total_seconds())
+    of_principal = Window.partitionBy("principal")
+    an_hour = of_principal.orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, 0)
+    counted = asked.select(
+        *("principal", "date", "first_seen"),
+        distinct_within("owner", an_hour).alias("together"),
+        distinct_within(F.when(_was_in_use(thresholds), F.col("owner")), an_hour).alias("in_use"),
+    )
+    peak = F.max(F.struct("together", "first_seen")).over(of_principal)["first_seen"]
+    is_apart = F.abs(F.unix_seconds("first_seen") - F.unix_seconds("peak")) >= seconds
+    elsewhere = F.coalesce(F.max(F.when(is_apart, F.col("together"))).over(of_principal), F.lit(0))
+    judged = counted.withColumn("peak", peak).withColumn("elsewhere", elsewhere)
+    many = (F.col("together") >= thresholds.ended_owners) & (
+        F.col("together") >= F.col("elsewhere") * thresholds.ended_factor
+    )
+    used = F.col("in_use") >= thresholds.ended_few_owners
+    found = judged.where((F.col("first_seen") == F.col("peak")) & many & used)
+    return found.select("principal", "date", F.lit(True).alias("at_once")).distinct()
 
 
 def _was_in_use(thresholds: EndedForManyThresholds) -> Column:

@@ -1,9 +1,13 @@
-"""The first token of a service that has worked without tokens, made where the service never was.
+"""The first tokens that owners make themselves, made where they never were.
 
-    made = first_tokens(seen, made, known_for)
+    made = first_tokens(seen, made, known_for)          # of services that have worked without tokens
+    made = first_own_tokens(seen, made, known_for)      # of owners whose tokens others make, over the Internet
 
 People try tokens, at home and on trips. A service that begins with them does so where it has worked for a day
 (`peers.SETTLED`), or where it moves together with others.
+
+A hub makes the tokens of people who work in it, so they need no tokens of their own. Who has phished one's password
+does: the thief logs in over the Internet, and makes a token at once.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType
-from kafka_dt.pipeline.report.expressions import ok
+from kafka_dt.pipeline.report.expressions import is_public, ok
 from kafka_dt.pipeline.report.peers import SETTLED
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 _CLOCKS: Final = timedelta(minutes=5)
 """A token's time of issue may be that of another node's clock."""
+_AT_ONCE: Final = timedelta(hours=1)
+"""Who has the password of another needs a token before the password is changed."""
 MOVES: Final = 2
 """Others that came to a place on the same day from where the owner was: a cluster moves."""
 
@@ -51,10 +57,37 @@ def first_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> DataF
     days = logins.join(services, "owner").where(F.col("last_seen") < F.col("since")).groupBy("owner")
     busy = days.agg(F.count_distinct("date").alias("days")).where(F.col("days") >= known_for.days)
     services = services.join(busy.select("owner"), "owner")
-    own = made.where(F.col("owner") == F.col("requester")).join(seen.work("services", services), "owner")
-    first = own.where(F.abs(F.unix_seconds("first_seen") - F.unix_seconds("since")) <= _CLOCKS.total_seconds())
-    placed = seen.work("first_tokens", seen.zones.of(first))
+    placed = seen.work("first_tokens", _made_first(seen, made, seen.work("services", services)))
     at_home = placed.join(came, ["owner", "zone"]).where(F.col("came") + F.lit(SETTLED) < F.col("first_seen"))
     moved = seen.arrivals.where(F.col("others_moved") >= MOVES).select(F.col("who").alias("owner"), "zone")
     elsewhere = placed.join(at_home.select("owner", "zone").distinct(), ["owner", "zone"], "left_anti")
     return elsewhere.join(moved, ["owner", "zone"], "left_anti")
+
+
+def first_own_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> DataFrame:
+    """Give the first tokens that owners make themselves, in a network of the Internet to which they have just come.
+
+    Args:
+        seen: what the report has computed.
+        made: as for `first_tokens`.
+        known_for: how long the owner has used tokens of others before.
+
+    Returns:
+        Those rows of `made`, with `zone`, and since when the owner uses tokens (`known_since`).
+    """
+    own = seen.lives.where(F.col("owner") == F.col("requester"))
+    begins = own.groupBy("owner").agg(F.min("created_at").alias("since"))
+    by_token = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"))
+    known = begins.join(by_token.agg(F.min("first_seen").alias("known_since")), "owner")
+    late = known.where(F.col("known_since") + F.lit(known_for) < F.col("since"))
+    placed = _made_first(seen, made, seen.work("late_owners", late))
+    came = seen.network_arrivals.groupBy(F.col("who").alias("owner"), "wide").agg(F.min("since").alias("came"))
+    at_once = F.col("came") + F.lit(_AT_ONCE) >= F.col("first_seen")
+    return placed.where(is_public(F.col("wide"))).join(came, ["owner", "wide"]).where(at_once).drop("came")
+
+
+def _made_first(seen: Observed, made: DataFrame, owners: DataFrame) -> DataFrame:
+    """Give the tokens that some owners made themselves, the first of each (`since`), with the zones."""
+    own = made.where(F.col("owner") == F.col("requester")).join(owners, "owner")
+    apart = F.abs(F.unix_seconds("first_seen") - F.unix_seconds("since"))
+    return seen.zones.of(own.where(apart <= _CLOCKS.total_seconds()))

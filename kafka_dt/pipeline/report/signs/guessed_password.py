@@ -14,6 +14,10 @@ An old password is a sign, too: `old_passwords` tries, on two days at least, of 
 has changed, which has not logged in without a token since, from zones in which it never was or tried before. Who has
 left tries at home whether the account still opens. The severity is medium.
 
+Passwords of a principal that has none are a sign, too: `no_password` tries within a week, on two days at least, of a
+principal that logs in, and never with a password, from zones in which it never logs in. A program with an old password
+tries it since the table begins, and one with a wrong setting is where its principal is. The severity is medium.
+
 The right password after wrong ones is a sign: there are wrong ones in `wrong_then_right` different minutes or more, in
 the 12 hours before the principal's first login in a network of the Internet (/16, of IPv6 /48), and from that network.
 No other principal was there for a day, and the login is outside the hours of the company (`workdays.office_hours`). By
@@ -36,6 +40,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.audit import EventType, RefusalReason
@@ -43,6 +48,7 @@ from kafka_dt.pipeline.report.deeds import changed_user
 from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
+    distinct_over,
     first_and_last,
     is_public,
     of_type,
@@ -63,6 +69,11 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = timedelta(hours=12)
 """An evening, or a night."""
+_WEEK_D: Final = 7
+_MECHANISMS: Final = r"^(PLAIN|SCRAM-.*)$"
+"""Those of passwords."""
+_SPRAYED: Final = 5
+"""An address that tries passwords of so many principals is no matter of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,8 @@ class GuessedPasswordThresholds:
     """Who travels types a password that a notebook at home remembers, at an hour that is night for the company."""
     old_passwords: int = threshold(4, "Tries of a password that was changed, of a principal that does not log in again")
     """Who forgot that it was changed asks for the new one."""
+    no_password: int = threshold(10, "Wrong passwords in a week of a principal that logs in without one")
+    """Who mistakes a setting tries a few times."""
 
 
 def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
@@ -95,7 +108,9 @@ def guessed_passwords(seen: Observed, thresholds: GuessedPasswordThresholds) -> 
     others = guessed.join(right.select("owner"), "owner", "left_anti")
     found = seen.work("found", union(others, right))
     old = _old_passwords(tries, seen, thresholds).join(found, "owner", "left_anti")
-    found = union(found, old)
+    found = seen.work("with_old", union(found, old))
+    without = _without_password(wrong, seen, thresholds).join(found, "owner", "left_anti")
+    found = union(found, without)
     return finding_rows(
         found.withColumn("token_id", F.lit(None).cast("string")),
         subject="owner",
@@ -171,11 +186,36 @@ def _old_passwords(tries: DataFrame, seen: Observed, thresholds: GuessedPassword
     )
 
 
+def _without_password(wrong: DataFrame, seen: Observed, thresholds: GuessedPasswordThresholds) -> DataFrame:
+    """Find principals that have no password and are tried with some; the columns are some of those of `guesses`."""
+    history = F.lit(thresholds.password_history)
+    begin = seen.deeds.agg((F.min("first_seen") + history).alias("settled"))
+    by_password = F.col("mechanism").rlike(_MECHANISMS)
+    logins = seen.deeds.where(ok(EventType.LOGIN)).groupBy(F.col("principal").alias("owner"))
+    known = logins.agg(F.min("first_seen").alias("known_since"), F.bool_or(by_password).alias("has_password"))
+    week = Window.partitionBy("owner").orderBy(F.unix_date("date")).rangeBetween(1 - _WEEK_D, 0)
+    few = wrong.withColumn("owners", distinct_over("owner", "address")).where(F.col("owners") < _SPRAYED)
+    tried = (
+        few.where(by_password)
+        .join(known.where(~F.col("has_password")), "owner")
+        .crossJoin(F.broadcast(begin))
+        .withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
+        .where((F.col("settled") < F.col("begun")) & (F.col("known_since") + history < F.col("begun")))
+    )
+    many = F.max("in_a_week").alias("in_a_week")
+    homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
+    away = seen.zones.of(tried).join(homes, ["owner", "zone"], "left_anti")
+    found = with_sums(away.withColumn("in_a_week", F.sum("deeds").over(week)), "owner").groupBy("owner", "known_since")
+    days = F.count_distinct("date").alias("days")
+    is_many = (F.col("in_a_week") >= thresholds.no_password) & (F.col("days") > 1)
+    return found.agg(*of_tries(), many, days).where(is_many).drop("in_a_week", "days")
+
+
 GUESSED_PASSWORD: Final = Sign(
     kind="guessed_password",
     title="Guessing the password of a principal",
     meaning="A client tries wrong or old passwords of this principal again and again, where it never logs in.",
-    finds="many wrong passwords of one principal in places or with libraries that it never has, and old ones",
+    finds="many wrong passwords of one principal where it never logs in, old ones, and those of one that has none",
     misses="tries from a network of the principal with its library, and a few a day",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=GuessedPasswordThresholds(),

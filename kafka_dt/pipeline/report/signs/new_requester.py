@@ -29,6 +29,9 @@ finding. The cases:
 - *once, and used where its owner never was*: the requester creates tokens of a program on one day only, and one of
   them is used in a large network in which the program, known for `without_tokens`, never was (`used_elsewhere.py`).
 - *the first token of a service, used elsewhere*: the same of tokens that a program makes itself, on one day only.
+- *the first one that its owner makes*: others made the owner's tokens for longer than `requester_history`. It makes one
+  itself within an hour after it came over the Internet to a large network in which it never was. Who has phished a
+  password of a person who works in a hub of notebooks does so.
 
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
@@ -66,7 +69,7 @@ from kafka_dt.pipeline.report.expressions import (
     union,
 )
 from kafka_dt.pipeline.report.signs.finding import SHOWN, SubjectType, finding_rows, high_if
-from kafka_dt.pipeline.report.signs.first_tokens import first_tokens
+from kafka_dt.pipeline.report.signs.first_tokens import first_own_tokens, first_tokens
 from kafka_dt.pipeline.report.signs.made_once import made_once
 from kafka_dt.pipeline.report.signs.sign import Sign, advise, end_token, follow_address, threshold
 from kafka_dt.pipeline.report.signs.used_elsewhere import used_elsewhere
@@ -83,6 +86,7 @@ UNKNOWN_BEFORE: Final = "unknown before"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 ONCE: Final = "once, while others go on"
+FIRST_OWN: Final = "the first one that its owner makes"
 FIRST_USED: Final = "the first token of a service, used elsewhere"
 USED_ELSEWHERE: Final = "once, and used where its owner never was"
 
@@ -121,7 +125,8 @@ def new_requesters(seen: Observed, thresholds: RequesterThresholds) -> DataFrame
     made = _made(seen.deeds)
     first = first_tokens(seen, made, thresholds.without_tokens).withColumn("case", F.lit(FIRST))
     once = made_once(seen, made, thresholds).withColumn("case", F.lit(ONCE))
-    others = union(union(_with_own_renewers(seen, thresholds), first), once)
+    own = first_own_tokens(seen, made, thresholds.requester_history).withColumn("case", F.lit(FIRST_OWN))
+    others = union(union(union(_with_own_renewers(seen, thresholds), first), once), own)
     is_first = F.col("first") & (F.col("owner") == F.col("requester"))
     elsewhere = used_elsewhere(seen, made, thresholds)
     named = F.when(is_first, F.lit(FIRST_USED)).otherwise(F.lit(USED_ELSEWHERE))
@@ -296,7 +301,7 @@ def _findings(created: DataFrame, thresholds: RequesterThresholds) -> DataFrame:
     late = (F.col("case") == ALLOWED) & F.col("by_itself")
     many = F.col("different") >= thresholds.new_owners
     at_once = (F.col("case") == UNKNOWN_BEFORE) & many & _worked(thresholds)
-    own = F.col("case").isin(RENEWER, FIRST, FIRST_USED)
+    own = F.col("case").isin(RENEWER, FIRST, FIRST_USED, FIRST_OWN)
     new = F.concat(F.lit("a new requester: "), F.col("case"))
     return finding_rows(
         rows,

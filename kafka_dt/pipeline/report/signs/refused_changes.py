@@ -17,7 +17,9 @@ If a principal logged in with a token, two such requests in a day are enough (`r
 them with `DELEGATION_TOKEN_REQUEST_NOT_ALLOWED`: they need a login without a token. A program that logs in with a
 token by mistake sends one kind of request, or the same ones each day. So the rule ignores the refusals of a client
 that has logged in there with this library for a day and has them on more than `refused_token_days` days. What such a
-program is refused in its first day stays reported. The severity is medium.
+program is refused in its first day stays reported. The severity is medium. One such request is enough with a library
+that is new to the principal, which has used tokens for `refused_settling`: who broke into a service tries what its
+token may do.
 
 So is a principal that is known for `refused_history` and asks `refused_names` times in a day to log in as another one:
 its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
@@ -122,14 +124,15 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
     many = F.col("rights") >= thresholds.refused_rights
     several = (F.col("in_a_day") >= thresholds.refused_owners) | (F.col("in_a_week") >= thresholds.refused_in_week)
     by_token = F.col("kinds_by_token") >= thresholds.refused_by_token
-    probes = (F.col("kinds") >= thresholds.refused_kinds) | by_token
+    probes = (F.col("kinds") >= thresholds.refused_kinds) | by_token | (_needs_login() & F.col("new_library"))
     asked = of_type(*TOKEN_CHANGES, *ADMINISTRATION, EventType.TOKENS_DESCRIBED)
     not_allowed = F.col("reason").isin(*NOT_ALLOWED, NO_RIGHT, NO_LOGIN)
     named = as_another & (F.col("names") >= thresholds.refused_names)
     known = F.coalesce(F.col("known_since") + F.lit(thresholds.refused_history) < F.col("first_seen"), F.lit(False))
     refused = seen.deeds.where((F.col("outcome") == Outcome.REFUSED.value) & ((asked & not_allowed) | as_another))
     since = known_since(seen.deeds, seen.clients)
-    placed = with_at_home(refused.join(since, "principal", "left"), seen, "first_seen", SETTLED)
+    refused = _with_new_library(refused.join(since, "principal", "left"), seen, thresholds)
+    placed = with_at_home(refused, seen, "first_seen", SETTLED)
     rows = (
         _without_services(_without_tests(placed, seen, thresholds), seen)
         .withColumn("usual", is_usual)
@@ -173,6 +176,18 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
             ("the principal is known since", as_text(F.col("known_since"))),
         ],
     )
+
+
+def _with_new_library(refused: DataFrame, seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
+    """Add whether a principal that has used tokens for long came with the library on that day (`new_library`)."""
+    by_token = seen.clients.where("by_token").groupBy(F.col("who").alias("principal"), "software")
+    libraries = by_token.agg(F.min("first_seen").alias("library_since"))
+    tokens_since = F.min("library_since").over(Window.partitionBy("principal"))
+    is_late = F.col("library_since") >= tokens_since + F.lit(thresholds.refused_settling)
+    late = libraries.withColumn("is_late", is_late).where("is_late").drop("is_late")
+    rows = refused.join(late, ["principal", "software"], "left")
+    is_new = F.col("first_seen") < F.col("library_since") + F.lit(SETTLED)
+    return rows.withColumn("new_library", F.coalesce(is_new, F.lit(False))).drop("library_since")
 
 
 def _needs_login() -> Column:

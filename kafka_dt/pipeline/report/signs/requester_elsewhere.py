@@ -13,7 +13,8 @@ it there. So this is a sign:
 
 The severity is high: the credential of such a principal opens the data of many.
 
-An address that a file of networks calls a NAT stands for many machines, and is left out.
+An address that a file of networks calls a NAT stands for many machines, and is left out. So is a machine to which the
+principal moved: it goes on there for longer than `new_machine`, and did nothing of it elsewhere in that time.
 
 Not seen: a thief who uses the token on another machine, one on a machine where the principal works, and principals
 whose machines change all the time, as those of pods do.
@@ -78,7 +79,8 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     )
     few = (F.col("times_before") >= thresholds.served) & (F.col("machines") <= thresholds.serving_machines)
     usual = usual.where(few & F.col("moves")).select("principal", "usual")
-    machines = seen.work("machines", machines.drop("times", "until").join(usual, "principal"))
+    machines = _without_moves(machines, served, thresholds).drop("times", "until")
+    machines = seen.work("machines", machines.join(usual, "principal"))
     made = served.join(machines, ["principal", "address"]).groupBy(*machines.columns, "token_id")
     tokens = seen.work("served", made.agg(F.min("first_seen").alias("made")))
     uses = seen.usage.select("token_id", "address", "who", "zone", "zone_kind", *_USE)
@@ -95,6 +97,19 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     odd = odd.join(habits.where(F.col("share") <= thresholds.used_where_made), "principal")
     there = F.sum("logins").over(Window.partitionBy("principal", "address"))
     return _findings(odd.withColumn("there", there).where(F.col("there") >= thresholds.uses_there))
+
+
+def _without_moves(machines: DataFrame, served: DataFrame, thresholds: RequesterElsewhereThresholds) -> DataFrame:
+    """Leave out late machines on which a principal goes on, and nowhere else on the first day there."""
+    new = F.lit(thresholds.new_machine)
+    goes_on = machines.where(F.col("late") & (F.col("until") > F.col("came") + new)).select(
+        "principal", "address", "came"
+    )
+    elsewhere = served.select("principal", F.col("address").alias("other"), "first_seen", "last_seen")
+    meanwhile = (F.col("first_seen") < F.col("came") + new) & (F.col("last_seen") > F.col("came"))
+    both = goes_on.join(elsewhere, "principal").where((F.col("other") != F.col("address")) & meanwhile)
+    moves = goes_on.join(both.select("principal", "address"), ["principal", "address"], "left_anti")
+    return machines.join(moves.select("principal", "address"), ["principal", "address"], "left_anti")
 
 
 def _findings(odd: DataFrame) -> DataFrame:

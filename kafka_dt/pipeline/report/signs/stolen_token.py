@@ -19,7 +19,8 @@ alone. A use is a sign in one of these cases:
   (`overlap`); a roll-out or a move is over by then. For an owner that is in another zone all the time, such as a
   user with a laptop, the client has to be another one as well. A site may have two lines: the
   case is quiet about an owner that has two zones, is the only principal in each, and comes over the second, a private
-  one whose addresses no provider shares among its customers (100.64.0.0/10).
+  one whose addresses no provider shares among its customers (100.64.0.0/10). So may a partner: the case is quiet about
+  an owner that only comes over the Internet, in a zone to which three of its tokens or more came over two weeks.
 - *another client*: at a new address it is a library that the owner does not use for `history` either, or another
   release of the library with another kind of client id, and the usual clients go on. A usual kind of client id that
   begins to name its library is an upgrade.
@@ -99,6 +100,7 @@ from kafka_dt.pipeline.report.expressions import (
     distinct,
     first_and_last,
     is_carriers,
+    is_public,
     some,
     union,
 )
@@ -150,6 +152,8 @@ _PLACE: Final = ("token_id", "address", "software", "software_version", "client"
 UNLIKE: Final = "unlike the tokens before it"
 _LINES: Final = 2
 """Zones of a site: those of its usual line and of the other one."""
+_OVER_LINE: Final = 3
+"""Tokens that a partner uses over its second line, as each one comes: who has stolen one has no further ones."""
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 
@@ -210,7 +214,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
     odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
-    odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen)
+    odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen, thresholds)
     odd = without_roamers(odd, seen)
     return _findings(odd, _habits(seen.usage, tried))
 
@@ -222,7 +226,7 @@ def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
     return odd.join(away, ["who", "zone"], "left").where(is_foreign | F.col("away").isNull()).drop("away")
 
 
-def _not_over_second_lines(odd: DataFrame, seen: Observed) -> DataFrame:
+def _not_over_second_lines(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
     """Leave out usual clients in a private zone of the owner alone, if it is alone at home, too: a site has two lines.
 
     The addresses that providers share among their customers are no lines of a site.
@@ -233,7 +237,20 @@ def _not_over_second_lines(odd: DataFrame, seen: Observed) -> DataFrame:
     sites = lines.where((F.col("zones") == _LINES) & F.col("alone")).select("who")
     is_line = (F.col("case") == ELSEWHERE) & is_inside() & ~is_carriers(F.col("wide"))
     over_lines = odd.where(is_line).join(sites, "who").select(*_PLACE, "case")
-    return odd.join(over_lines, [*_PLACE, "case"], "left_anti")
+    of_partners = _over_partners_lines(odd.where(F.col("case") == ELSEWHERE), seen, thresholds)
+    return odd.join(over_lines.unionByName(of_partners), [*_PLACE, "case"], "left_anti")
+
+
+def _over_partners_lines(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
+    """Give the uses of owners that only come over the Internet, in zones to which their tokens come again and again."""
+    places = seen.usage.join(odd.select("who").distinct(), "who", "left_semi")
+    outside = places.groupBy("who").agg(F.bool_and(is_public(F.col("wide"))).alias("outside")).where("outside")
+    lines = places.groupBy("who", "zone").agg(
+        F.count_distinct("token_id").alias("tokens"),
+        (F.max("first_seen") - F.min("first_seen")).alias("span"),
+    )
+    lines = lines.where((F.col("tokens") >= _OVER_LINE) & (F.col("span") >= F.lit(thresholds.people_known_for)))
+    return odd.join(outside, "who").join(lines, ["who", "zone"]).select(*_PLACE, "case")
 
 
 def _not_deployed(odd: DataFrame, seen: Observed) -> DataFrame:

@@ -68,9 +68,16 @@ def test_a_finding_that_is_alone_is_as_it_was() -> None:
     assert told_once([one], SIGNS) == (one,)
 
 
-def test_another_token_and_another_address_are_another_use() -> None:
+def test_another_token_and_another_address_at_another_time_are_another_use() -> None:
     uses = [finding("stolen_token", "high"), finding("rare_zone", "high", token_id="t-2")]
-    assert kinds(*uses, finding("rare_zone", "high", address="192.0.2.2")) == ["stolen_token", "rare_zone", "rare_zone"]
+    later = finding("rare_zone", "high", address="192.0.2.2", hours=0.5)
+    assert kinds(*uses, later) == ["stolen_token", "rare_zone", "rare_zone"]
+
+
+def test_what_is_found_of_a_token_at_other_addresses_meanwhile_is_of_the_same_use() -> None:
+    everywhere = finding("stolen_token", "medium")
+    there = [finding("rare_zone", "medium", address=f"192.0.2.{number}") for number in range(2, 5)]
+    assert kinds(*there, everywhere) == ["stolen_token"]
 
 
 def test_signs_about_other_deeds_and_about_principals_keep_theirs() -> None:
