@@ -16,12 +16,13 @@ used the same token within a day (`_JUST_THERE`), and no other owner's token is 
 colleague is seen; the rest is as above.
 
 *On a shared host.* Engineers on call look into jobs from a bastion, at any hour. It is a private address that several
-people share who work by day (`hosts.with_shared`), and no other owner's token is used unlike before there on that day.
+people share (`hosts.with_shared`), and is no NAT. A colleague is there, and no other owner's token is used there unlike
+before on that day.
 
 Limits: an engineer who steals the token of a job, logs in with it at work within an hour and keeps the connection, is
-left out; so is a thief on the engineer's machine, one who is on a shared host for less than an hour, one on the machine
-of a service that works by day, and one in the job's own pod who comes in the hours of the company and is gone within an
-hour.
+left out. So is a thief on the engineer's machine; one who is on a shared host for less than an hour, or keeps the
+connection; one on the machine of a service that works by day; and one in the job's own pod who comes in the hours of
+the company and is gone within an hour.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from kafka_dt.pipeline.report.expressions import (
 )
 from kafka_dt.pipeline.report.habits import AT_HAND, OWN, OWN_USE, foreign_zones, is_at_hand
 from kafka_dt.pipeline.report.hosts import with_shared
+from kafka_dt.pipeline.report.networks import ZoneKind
 from kafka_dt.pipeline.report.workdays import is_in_day, is_inside, office_hours
 
 if TYPE_CHECKING:
@@ -93,8 +95,9 @@ def without_engineers(uses: DataFrame, seen: Observed) -> DataFrame:
     )
     looked = seen.work("looked_into", short)
     by_day = looked.join(office_hours(seen.workdays), "hour")
-    alone_there = looked.where((F.col("owners_there") == 1) & is_inside())
-    shared = with_shared(alone_there, seen.habits, "address", people=seen.workdays)
+    is_machine = is_inside() & (F.col("zone_kind") != ZoneKind.NAT.value)
+    alone_there = looked.where((F.col("owners_there") == 1) & is_machine & F.col("colleagues").isNotNull())
+    shared = with_shared(alone_there, seen.habits, "address", people=seen.people)
     on_hosts = shared.where("on_shared").select(*OWN_USE)
     at_work = _of_colleague(by_day, seen).unionByName(_in_the_jobs_place(by_day, seen))
     engineers = at_work.unionByName(on_hosts)

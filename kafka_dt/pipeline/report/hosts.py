@@ -33,7 +33,7 @@ def with_shared(uses: DataFrame, habits: Habits, *by: str, people: DataFrame | N
         uses: has `address`, `software` and `first_seen`.
         habits: those of the company.
         by: what a use has in common with the host: `address`, or `address` and `software`.
-        people: if it is given, only these principals (`who`) count.
+        people: if they are given, only these principals (`who`) count.
     """
     # A thief with the passwords of several principals tries them within a day.
     guests = habits.own_logins.where(F.to_date("own_until") > F.to_date("own_came"))

@@ -43,8 +43,8 @@ that moves is one change.
 gets new nodes, and a part of a job is started there now and then: on `_SPREAD` machines of a private network in the
 first `_SPREADS`, and it is there for longer than a day (`_STAYS`). Then its days of the first `_KNOWN` there count.
 After that the network is its own. A cluster fails over, and comes from many places: `_FAILOVER` owners come to a
-private network on one day, each on two machines or more. Owners that work by day are no jobs: a VPN gives a notebook
-another address each time.
+private network on one day, each on two machines or more that it has for itself. Owners that work by day are no jobs: a
+VPN gives a notebook another address each time.
 
 Source: Microsoft Sentinel, "UEBA enrichments": peers' use of a thing beside the user's own.
 """
@@ -58,6 +58,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from kafka_dt.pipeline.report.expressions import (
+    distinct_over,
     distinct_within,
     host,
     is_carriers,
@@ -212,8 +213,10 @@ def deployments(usage: DataFrame, clients: DataFrame, days: DataFrame) -> DataFr
     first_week = inside.join(spread, ["who", "wide"], "left_semi")
     first_week = first_week.where(F.col("first_seen") < F.col("since") + F.lit(_KNOWN))
     place = ["who", "wide", "day"]
-    first_day = inside.where(F.col("day") == F.to_date("since")).groupBy(*place)
-    several = first_day.agg(F.count_distinct(host(F.col("address"))).alias("machines")).where(F.col("machines") > 1)
+    arrived = inside.where(F.col("day") == F.to_date("since")).withColumn("machine", host(F.col("address")))
+    guests = distinct_over("who", "wide", "day", "machine")
+    first_day = arrived.withColumn("guests", guests).where(F.col("guests") == 1).groupBy(*place)
+    several = first_day.agg(F.count_distinct("machine").alias("machines")).where(F.col("machines") > 1)
     together = F.count("*").over(Window.partitionBy("wide", "day"))
     failover = several.withColumn("together", together).where(F.col("together") >= _FAILOVER)
     later = first_week.select(*place).unionByName(failover.select(*place))

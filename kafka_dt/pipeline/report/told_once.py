@@ -4,15 +4,16 @@
 
 A use that looks strange often looks so in several respects: in its zone, its library and its client. These are one
 thing to look at, and one token to end. They are also no independent reasons for doubt, so they do not add up to a
-graver case. A use is that of a token at an address, and what is found of the token at other addresses meanwhile: a
-program on many machines uses it on all of them. Signs about other deeds, such as a renewal by a stranger, keep their
-findings (`Sign.about_use`).
+graver case. A use is that of a token at an address, and what is found of the token meanwhile at other addresses of the
+same large network: a program on many machines uses it on all of them. Signs about other deeds, such as a renewal by a
+stranger, keep their findings (`Sign.about_use`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from kafka_dt.pipeline.report.signs.finding import Evidence, Finding, Severity
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from kafka_dt.pipeline.report.signs import Sign, Signs
 
+_IPV4: Final = 4
 _FACTS: Final = 2
 """How many facts of a finding that is told as evidence are kept."""
 _SEVERITIES: Final = tuple(Severity)
@@ -56,8 +58,19 @@ def _uses(findings: Sequence[Finding], order: Sequence[str]) -> Iterable[Sequenc
 
 def _is_of(finding: Finding, first: Finding) -> bool:
     """Say whether a finding is about the same use of the token as a graver one."""
+    if finding.address == first.address:
+        return True
     meanwhile = first.first_seen <= finding.first_seen and finding.last_seen <= first.last_seen
-    return finding.address == first.address or meanwhile
+    return meanwhile and _large_network(finding.address) == _large_network(first.address)
+
+
+def _large_network(address: str | None) -> object:
+    """Return the network of an address that `expressions.wide_network` gives; other text stays as it is."""
+    try:
+        prefix = 16 if ip_address(address or "").version == _IPV4 else 48
+    except ValueError:
+        return address
+    return ip_network(f"{address}/{prefix}", strict=False)
 
 
 def _joined(findings: Sequence[Finding], signs: dict[str, Sign[object]]) -> Finding:
@@ -65,7 +78,8 @@ def _joined(findings: Sequence[Finding], signs: dict[str, Sign[object]]) -> Find
     if not others:
         return first
     said = "; ".join(
-        f"{signs[each.kind].title}: {', '.join(f'{fact.label} {fact.text}' for fact in each.evidence[:_FACTS])}"
+        f"{signs[each.kind].title}{_elsewhere(each, first)}: "
+        + ", ".join(f"{fact.label} {fact.text}" for fact in each.evidence[:_FACTS])
         for each in others
     )
     return replace(
@@ -75,3 +89,7 @@ def _joined(findings: Sequence[Finding], signs: dict[str, Sign[object]]) -> Find
         events=max(each.events for each in findings),
         evidence=(*first.evidence, Evidence("also", said)),
     )
+
+
+def _elsewhere(finding: Finding, first: Finding) -> str:
+    return "" if finding.address == first.address else f" (at {finding.address})"

@@ -20,11 +20,12 @@ an expiry earlier than it had is ended, too; a renewal ends it if nothing but `e
   used a token more than `ended_used` before the end: if the tries come only from elsewhere, the operator may have ended
   a stolen token. The service is quiet if it uses another token when it is refused, or within `ended_replaced_after`.
   Owners that work by day (`workdays`) are left out, because people leave.
-- *all at once*: a principal ends, within an hour, tokens of `ended_owners` owners for which it had asked, and
-  `ended_factor` times more owners than in any other hour of the table. Clients still use those of `ended_few_owners`
-  owners, as in *tokens in use*. A scheduler ends the token of a job when the job is over.
+- *its own, in one hour, of more owners than before*: a principal ends, within `ended_within`, tokens of `ended_owners`
+  owners for which it had asked, and of `ended_factor` times more owners than in any such time before. Clients still use
+  those of `ended_few_owners` owners, as in *tokens in use*. A scheduler ends the token of a job when the job is over.
 - *by night*: a principal that did not ask for the tokens ends `ended_by_night` of them within `ended_within`, outside
-  the hours of the company (`workdays.office_hours`). It ended tokens of others on less than `ended_days` days before.
+  the hours of the company (`workdays.office_hours`, which are the same at weekends). It ended tokens of others on less
+  than `ended_days` days before.
 - *from a place that is new to it*: a principal that was known for `ending_history` elsewhere comes to a large network
   and a zone in which it never was, and ends `ended_tokens` tokens there within a day, or those of `ended_few_owners`
   owners. So few are enough, because who has the password of an operator or a scheduler needs no more. The tokens may be
@@ -83,7 +84,7 @@ from kafka_dt.pipeline.report.signs.sign import Sign, advise, follow_address, fo
 from kafka_dt.pipeline.report.workdays import out_of_office, with_in_office
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, WindowSpec
 
     from kafka_dt.pipeline.report.signs.sign import Observed
 
@@ -91,7 +92,7 @@ MANY: Final = "tokens of many owners"
 IN_USE: Final = "tokens in use"
 NOT_REPLACED: Final = "in use, and not replaced"
 BY_NIGHT: Final = "by night"
-AT_ONCE: Final = "all at once"
+AT_ONCE: Final = "its own, in one hour, of more owners than before"
 _LOGINS: Final = ("last_attempt", "last_login")
 _END: Final = ("token_id", "principal", "date")
 NEW_PLACE: Final = "from a place that is new to it"
@@ -104,7 +105,7 @@ class EndedForManyThresholds:
 
     ended_owners: int = threshold(5, "Owners whose tokens one principal ends in a day")
     """An operator who tidies up looks at each owner."""
-    ended_factor: float = threshold(2.0, "... and times its largest day before")
+    ended_factor: float = threshold(2.0, "... and times its largest day, or hour, before")
     """An operator who tidies up every week has such days."""
     ended_seldom: int = threshold(7, "Days of renewals, for each day of ends, of a principal that seldom ends a token")
     """A service that renews for some jobs ends the tokens of those that are over, every few days."""
@@ -296,12 +297,8 @@ def _not_replaced(ends: DataFrame, seen: Observed, thresholds: EndedForManyThres
 
 def _of_services_in_use(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the ends of tokens in use by principals that neither asked for them nor end tokens often."""
-    not_asked = ends.where(~F.col("asked"))
-    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
-    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
-    seldom = days.where(F.col("days_before") < thresholds.ended_days)
     return (
-        not_asked.join(seldom, ["principal", "date"])
+        _seldom_ended(ends, thresholds)
         .join(seen.lives.select("token_id", *_LOGINS), "token_id")
         .where(_was_in_use(thresholds))
         .join(seen.workdays.select(F.col("who").alias("owner")), "owner", "left_anti")
@@ -325,38 +322,46 @@ def _tried_at_home(ended: DataFrame, seen: Observed, thresholds: EndedForManyThr
 
 def _by_night(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the days on which principals that seldom end tokens of others ended several of them by night."""
-    not_asked = ends.where(~F.col("asked"))
-    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
-    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
-    seldom = days.where(F.col("days_before") < thresholds.ended_days)
-    seconds = int(thresholds.ended_within.total_seconds())
-    near = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, seconds)
-    night = out_of_office(not_asked, "first_seen", seen.workdays).withColumn("together", F.count("*").over(near))
-    many = night.where(F.col("together") >= thresholds.ended_by_night).join(seldom, ["principal", "date"])
+    night = out_of_office(_seldom_ended(ends, thresholds), "first_seen", seen.workdays)
+    within = _an_hour(thresholds, "principal")
+    many = night.withColumn("together", distinct_within("token_id", within))
+    many = many.where(F.col("together") >= thresholds.ended_by_night)
     return many.select("principal", "date", F.lit(True).alias("by_night")).distinct()
 
 
 def _at_once(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
-    """Give the days on which requesters ended more of their tokens in an hour than ever, though clients used them."""
+    """Give the days on which requesters ended more of their tokens in an hour than before, though clients used them."""
     asked = ends.where("asked").join(seen.lives.select("token_id", *_LOGINS), "token_id")
-    seconds = int(thresholds.ended_within.total_seconds())
-    of_principal = Window.partitionBy("principal")
-    an_hour = of_principal.orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, 0)
+    within = _an_hour(thresholds, "principal")
     counted = asked.select(
         *("principal", "date", "first_seen"),
-        distinct_within("owner", an_hour).alias("together"),
-        distinct_within(F.when(_was_in_use(thresholds), F.col("owner")), an_hour).alias("in_use"),
+        distinct_within("owner", within).alias("together"),
+        distinct_within(F.when(_was_in_use(thresholds), F.col("owner")), within).alias("in_use"),
     )
-    peak = F.max(F.struct("together", "first_seen")).over(of_principal)["first_seen"]
-    is_apart = F.abs(F.unix_seconds("first_seen") - F.unix_seconds("peak")) >= seconds
-    elsewhere = F.coalesce(F.max(F.when(is_apart, F.col("together"))).over(of_principal), F.lit(0))
-    judged = counted.withColumn("peak", peak).withColumn("elsewhere", elsewhere)
+    in_order = Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen"))
+    earlier = in_order.rangeBetween(Window.unboundedPreceding, -int(thresholds.ended_within.total_seconds()))
+    before = F.coalesce(F.max("together").over(earlier), F.lit(0))
     many = (F.col("together") >= thresholds.ended_owners) & (
-        F.col("together") >= F.col("elsewhere") * thresholds.ended_factor
+        F.col("together") >= F.col("before") * thresholds.ended_factor
     )
     used = F.col("in_use") >= thresholds.ended_few_owners
-    found = judged.where((F.col("first_seen") == F.col("peak")) & many & used)
+    found = counted.withColumn("before", before).where(many & used)
     return found.select("principal", "date", F.lit(True).alias("at_once")).distinct()
+
+
+def _an_hour(thresholds: EndedForManyThresholds, *of: str) -> WindowSpec:
+    """Give the window of what happened within `ended_within` before a row."""
+    seconds = int(thresholds.ended_within.total_seconds())
+    return Window.partitionBy(*of).orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, 0)
+
+
+def _seldom_ended(ends: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:
+    """Keep ends by principals that did not ask for the tokens, and ended such ones on few days before."""
+    not_asked = ends.where(~F.col("asked"))
+    before = Window.partitionBy("principal").orderBy("date").rowsBetween(Window.unboundedPreceding, -1)
+    days = not_asked.select("principal", "date").distinct().withColumn("days_before", F.count("*").over(before))
+    seldom = days.where(F.col("days_before") < thresholds.ended_days).drop("days_before")
+    return not_asked.join(seldom, ["principal", "date"])
 
 
 def _was_in_use(thresholds: EndedForManyThresholds) -> Column:

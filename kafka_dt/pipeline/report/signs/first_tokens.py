@@ -6,8 +6,8 @@
 People try tokens, at home and on trips. A service that begins with them does so where it has worked for a day
 (`peers.SETTLED`), or where it moves together with others.
 
-A hub makes the tokens of people who work in it, so they need no tokens of their own. Who has phished one's password
-does: the thief logs in over the Internet, and makes a token at once.
+A hub makes the tokens of people who work in it, so they need no tokens of their own. Who has phished the password of
+one of them does: the thief logs in over the Internet, and makes a token on that day.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _CLOCKS: Final = timedelta(minutes=5)
 """A token's time of issue may be that of another node's clock."""
-_AT_ONCE: Final = timedelta(hours=1)
-"""Who has the password of another needs a token before the password is changed."""
+_MADE_BY_OTHERS: Final = 3
+"""Tokens that others made before: the owner needs none of its own."""
 MOVES: Final = 2
 """Others that came to a place on the same day from where the owner was: a cluster moves."""
 
@@ -80,10 +80,13 @@ def first_own_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> D
     by_token = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"))
     known = begins.join(by_token.agg(F.min("first_seen").alias("known_since")), "owner")
     late = known.where(F.col("known_since") + F.lit(known_for) < F.col("since"))
-    placed = _made_first(seen, made, seen.work("late_owners", late))
+    by_others = seen.lives.where(F.col("owner") != F.col("requester")).select("owner", "created_at")
+    before = by_others.join(late, "owner").where(F.col("created_at") < F.col("since")).groupBy("owner").count()
+    served = late.join(before.where(F.col("count") >= _MADE_BY_OTHERS).drop("count"), "owner")
+    placed = _made_first(seen, made, seen.work("served_owners", served))
     came = seen.network_arrivals.groupBy(F.col("who").alias("owner"), "wide").agg(F.min("since").alias("came"))
-    at_once = F.col("came") + F.lit(_AT_ONCE) >= F.col("first_seen")
-    return placed.where(is_public(F.col("wide"))).join(came, ["owner", "wide"]).where(at_once).drop("came")
+    soon = F.col("came") + F.lit(SETTLED) >= F.col("first_seen")
+    return placed.where(is_public(F.col("wide"))).join(came, ["owner", "wide"]).where(soon).drop("came")
 
 
 def _made_first(seen: Observed, made: DataFrame, owners: DataFrame) -> DataFrame:

@@ -49,6 +49,7 @@ from kafka_dt.pipeline.report.expressions import (
     UNKNOWN,
     as_text,
     distinct_over,
+    distinct_within,
     first_and_last,
     is_public,
     of_type,
@@ -202,13 +203,13 @@ def _without_password(wrong: DataFrame, seen: Observed, thresholds: GuessedPassw
         .withColumn("begun", F.min("first_seen").over(Window.partitionBy("owner")))
         .where((F.col("settled") < F.col("begun")) & (F.col("known_since") + history < F.col("begun")))
     )
-    many = F.max("in_a_week").alias("in_a_week")
     homes = seen.clients.select(F.col("who").alias("owner"), "zone").distinct()
     away = seen.zones.of(tried).join(homes, ["owner", "zone"], "left_anti")
-    found = with_sums(away.withColumn("in_a_week", F.sum("deeds").over(week)), "owner").groupBy("owner", "known_since")
-    days = F.count_distinct("date").alias("days")
+    counts = {"in_a_week": F.sum("deeds").over(week), "days": distinct_within("date", week)}
     is_many = (F.col("in_a_week") >= thresholds.no_password) & (F.col("days") > 1)
-    return found.agg(*of_tries(), many, days).where(is_many).drop("in_a_week", "days")
+    many = away.withColumns(counts).where(is_many).select("owner").distinct()
+    tries = with_sums(away.join(many, "owner"), "owner")
+    return tries.groupBy("owner", "known_since").agg(*of_tries())
 
 
 GUESSED_PASSWORD: Final = Sign(

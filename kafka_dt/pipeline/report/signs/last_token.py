@@ -3,7 +3,8 @@
 Who leaves a company keeps the tokens until they end, and the audit has no event for a person who leaves. So this is a
 sign, if all of it holds:
 
-- The owner was in private networks only, for `last_known` and with `last_logins` logins, with tokens or without.
+- The owner is a person (`workdays.people`). It was in private networks only, for `last_known` and with `last_logins`
+  logins until then, with tokens or without.
 - It comes to one network of the Internet (/16, of IPv6 /48) for `last_stay` at most, and is nowhere else from then on.
 - It logs in there with tokens only: who has left has no password any more.
 - It is silent for `last_silent` then, until the end of the table.
@@ -41,7 +42,7 @@ class LastTokenThresholds:
 
     last_known: timedelta = threshold(timedelta(days=5), "Time in which an owner shows that it works inside")
     """A working week."""
-    last_logins: int = threshold(10, "... and its logins in that time")
+    last_logins: int = threshold(10, "... and its logins until it goes outside")
     """A person makes a few on each day."""
     last_stay: timedelta = threshold(timedelta(days=7), "Time over the Internet, at most")
     """A token lives for so long by default; who works at home from now on stays there."""
@@ -57,6 +58,7 @@ def last_tokens(seen: Observed, thresholds: LastTokenThresholds) -> DataFrame:
         {"is_last": F.col("since") == last, "outside": is_public(F.col("wide"))}
     )
     before = ~F.col("is_last")
+    networks = networks.join(seen.people, "who", "left_semi")
     owners = networks.groupBy("who", "owner_since").agg(
         F.max(F.when(F.col("is_last"), F.col("wide"))).alias("wide"),
         F.max(F.when(F.col("is_last"), F.col("since"))).alias("came"),

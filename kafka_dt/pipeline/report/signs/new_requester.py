@@ -29,9 +29,9 @@ finding. The cases:
 - *once, and used where its owner never was*: the requester creates tokens of a program on one day only, and one of
   them is used in a large network in which the program, known for `without_tokens`, never was (`used_elsewhere.py`).
 - *the first token of a service, used elsewhere*: the same of tokens that a program makes itself, on one day only.
-- *the first one that its owner makes*: others made the owner's tokens for longer than `requester_history`. It makes one
-  itself within an hour after it came over the Internet to a large network in which it never was. Who has phished a
-  password of a person who works in a hub of notebooks does so.
+- *the first token that its owner makes itself*: others made three tokens of the owner or more, which used tokens for
+  longer than `requester_history`. It makes one itself within a day after it came over the Internet to a large network
+  in which it never was. Who has phished the password of a person who works in a hub of notebooks does so.
 
 *Allowed after other work* and *unknown before* are quiet if no ACL of the requester itself allows it, and its tokens of
 the owner are all used, where the owner's others were before, with their libraries, and nowhere else: an engineer stands
@@ -86,7 +86,7 @@ UNKNOWN_BEFORE: Final = "unknown before"
 RENEWER: Final = "for a renewer of its own"
 FIRST: Final = "the first token of a service, made elsewhere"
 ONCE: Final = "once, while others go on"
-FIRST_OWN: Final = "the first one that its owner makes"
+FIRST_OWN: Final = "the first token that its owner makes itself"
 FIRST_USED: Final = "the first token of a service, used elsewhere"
 USED_ELSEWHERE: Final = "once, and used where its owner never was"
 

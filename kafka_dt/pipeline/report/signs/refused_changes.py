@@ -18,8 +18,8 @@ them with `DELEGATION_TOKEN_REQUEST_NOT_ALLOWED`: they need a login without a to
 token by mistake sends one kind of request, or the same ones each day. So the rule ignores the refusals of a client
 that has logged in there with this library for a day and has them on more than `refused_token_days` days. What such a
 program is refused in its first day stays reported. The severity is medium. One such request is enough with a library
-that is new to the principal, which has used tokens for `refused_settling`: who broke into a service tries what its
-token may do.
+that is new to the principal, which has used tokens for `refused_known`: who broke into a service tries what its token
+may do.
 
 So is a principal that is known for `refused_history` and asks `refused_names` times in a day to log in as another one:
 its password is right, and the authorization id is not its own, or the session is another principal's. Common clients do
@@ -100,6 +100,8 @@ class RefusedChangesThresholds:
     """A program asks for one thing; one that makes a token for another needs an ACL, which is a second."""
     refused_by_token: int = threshold(2, "... or that need a login without a token, if it logged in with one")
     """With a token, no program gets as far as the ACL."""
+    refused_known: timedelta = threshold(timedelta(days=3), "... or once with a library that is new after this time")
+    """A service shows its libraries within a weekend."""
     refused_token_days: int = threshold(2, "... on at most so many days, if the client has worked there for a day")
     """A program does it each time that it runs."""
 
@@ -180,11 +182,13 @@ def refused_changes(seen: Observed, thresholds: RefusedChangesThresholds) -> Dat
 
 def _with_new_library(refused: DataFrame, seen: Observed, thresholds: RefusedChangesThresholds) -> DataFrame:
     """Add whether a principal that has used tokens for long came with the library on that day (`new_library`)."""
-    by_token = seen.clients.where("by_token").groupBy(F.col("who").alias("principal"), "software")
-    libraries = by_token.agg(F.min("first_seen").alias("library_since"))
-    tokens_since = F.min("library_since").over(Window.partitionBy("principal"))
-    is_late = F.col("library_since") >= tokens_since + F.lit(thresholds.refused_settling)
-    late = libraries.withColumn("is_late", is_late).where("is_late").drop("is_late")
+    libraries = seen.clients.groupBy(F.col("who").alias("principal"), "software").agg(
+        F.min("first_seen").alias("library_since"),
+        F.min(F.when(F.col("by_token"), F.col("first_seen"))).alias("with_tokens_since"),
+    )
+    tokens_since = F.min("with_tokens_since").over(Window.partitionBy("principal"))
+    is_late = F.col("library_since") >= tokens_since + F.lit(thresholds.refused_known)
+    late = libraries.withColumn("is_late", is_late).where("is_late").select("principal", "software", "library_since")
     rows = refused.join(late, ["principal", "software"], "left")
     is_new = F.col("first_seen") < F.col("library_since") + F.lit(SETTLED)
     return rows.withColumn("new_library", F.coalesce(is_new, F.lit(False))).drop("library_since")

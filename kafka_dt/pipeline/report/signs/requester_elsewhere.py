@@ -14,7 +14,8 @@ it there. So this is a sign:
 The severity is high: the credential of such a principal opens the data of many.
 
 An address that a file of networks calls a NAT stands for many machines, and is left out. So is a machine to which the
-principal moved: it goes on there for longer than `new_machine`, and did nothing of it elsewhere in that time.
+principal moved: it goes on there for longer than `new_machine`, and meanwhile on no other one. It is never again on an
+earlier one.
 
 Not seen: a thief who uses the token on another machine, one on a machine where the principal works, and principals
 whose machines change all the time, as those of pods do.
@@ -79,7 +80,7 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     )
     few = (F.col("times_before") >= thresholds.served) & (F.col("machines") <= thresholds.serving_machines)
     usual = usual.where(few & F.col("moves")).select("principal", "usual")
-    machines = _without_moves(machines, served, thresholds).drop("times", "until")
+    machines = _without_new_homes(machines, thresholds).drop("times", "until")
     machines = seen.work("machines", machines.join(usual, "principal"))
     made = served.join(machines, ["principal", "address"]).groupBy(*machines.columns, "token_id")
     tokens = seen.work("served", made.agg(F.min("first_seen").alias("made")))
@@ -99,17 +100,17 @@ def requesters_elsewhere(seen: Observed, thresholds: RequesterElsewhereThreshold
     return _findings(odd.withColumn("there", there).where(F.col("there") >= thresholds.uses_there))
 
 
-def _without_moves(machines: DataFrame, served: DataFrame, thresholds: RequesterElsewhereThresholds) -> DataFrame:
-    """Leave out late machines on which a principal goes on, and nowhere else on the first day there."""
-    new = F.lit(thresholds.new_machine)
-    goes_on = machines.where(F.col("late") & (F.col("until") > F.col("came") + new)).select(
-        "principal", "address", "came"
-    )
-    elsewhere = served.select("principal", F.col("address").alias("other"), "first_seen", "last_seen")
-    meanwhile = (F.col("first_seen") < F.col("came") + new) & (F.col("last_seen") > F.col("came"))
-    both = goes_on.join(elsewhere, "principal").where((F.col("other") != F.col("address")) & meanwhile)
-    moves = goes_on.join(both.select("principal", "address"), ["principal", "address"], "left_anti")
-    return machines.join(moves.select("principal", "address"), ["principal", "address"], "left_anti")
+def _without_new_homes(machines: DataFrame, thresholds: RequesterElsewhereThresholds) -> DataFrame:
+    """Leave out the late machines to which a principal moved."""
+    in_order = Window.partitionBy("principal").orderBy("came", "address")
+    others = {
+        "left_at": F.max("until").over(in_order.rowsBetween(Window.unboundedPreceding, -1)),
+        "next_at": F.lead("came").over(in_order),
+    }
+    goes_on = F.col("until") > F.col("came") + F.lit(thresholds.new_machine)
+    alone = (F.col("left_at") <= F.col("came")) & F.coalesce(F.col("until") <= F.col("next_at"), F.lit(True))
+    moved = F.col("late") & goes_on & alone
+    return machines.withColumns(others).where(~moved).drop(*others)
 
 
 def _findings(odd: DataFrame) -> DataFrame:

@@ -20,7 +20,8 @@ alone. A use is a sign in one of these cases:
   user with a laptop, the client has to be another one as well. A site may have two lines: the
   case is quiet about an owner that has two zones, is the only principal in each, and comes over the second, a private
   one whose addresses no provider shares among its customers (100.64.0.0/10). So may a partner: the case is quiet about
-  an owner that only comes over the Internet, in a zone to which three of its tokens or more came over two weeks.
+  an owner that only comes over the Internet, in a zone to which three of its tokens or more came, the first and the
+  last of them two weeks apart.
 - *another client*: at a new address it is a library that the owner does not use for `history` either, or another
   release of the library with another kind of client id, and the usual clients go on. A usual kind of client id that
   begins to name its library is an upgrade.
@@ -153,7 +154,9 @@ UNLIKE: Final = "unlike the tokens before it"
 _LINES: Final = 2
 """Zones of a site: those of its usual line and of the other one."""
 _OVER_LINE: Final = 3
-"""Tokens that a partner uses over its second line, as each one comes: who has stolen one has no further ones."""
+"""Tokens that a partner uses over its second line: who has stolen one has no further ones."""
+_LINE_FOR: Final = timedelta(days=14)
+"""How far apart they come, from the first to the last: tokens that are stolen at once are used at once."""
 _SURE: Final = (ALONE, FOREIGN, ELSEWHERE_CHANGED)
 """The cases that an honest client hardly makes: two things are new, or the operator's file says so."""
 
@@ -214,7 +217,7 @@ def stolen_tokens(seen: Observed, thresholds: StolenTokenThresholds) -> DataFram
     not_at_work = seen.work("not_at_work", without_engineers(tried, seen))
     odd = seen.work("odd", without_lines_down(not_at_work, seen))
     odd = with_first_week(with_at_work(odd, seen.workdays), seen.clients, seen.workdays)
-    odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen, thresholds)
+    odd = _not_over_second_lines(without_new_places_of_work(odd, seen.usage), seen)
     odd = without_roamers(odd, seen)
     return _findings(odd, _habits(seen.usage, tried))
 
@@ -226,7 +229,7 @@ def _not_on_detours(odd: DataFrame, seen: Observed) -> DataFrame:
     return odd.join(away, ["who", "zone"], "left").where(is_foreign | F.col("away").isNull()).drop("away")
 
 
-def _not_over_second_lines(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
+def _not_over_second_lines(odd: DataFrame, seen: Observed) -> DataFrame:
     """Leave out usual clients in a private zone of the owner alone, if it is alone at home, too: a site has two lines.
 
     The addresses that providers share among their customers are no lines of a site.
@@ -237,19 +240,19 @@ def _not_over_second_lines(odd: DataFrame, seen: Observed, thresholds: StolenTok
     sites = lines.where((F.col("zones") == _LINES) & F.col("alone")).select("who")
     is_line = (F.col("case") == ELSEWHERE) & is_inside() & ~is_carriers(F.col("wide"))
     over_lines = odd.where(is_line).join(sites, "who").select(*_PLACE, "case")
-    of_partners = _over_partners_lines(odd.where(F.col("case") == ELSEWHERE), seen, thresholds)
+    of_partners = _over_partners_lines(odd.where(F.col("case") == ELSEWHERE), seen)
     return odd.join(over_lines.unionByName(of_partners), [*_PLACE, "case"], "left_anti")
 
 
-def _over_partners_lines(odd: DataFrame, seen: Observed, thresholds: StolenTokenThresholds) -> DataFrame:
+def _over_partners_lines(odd: DataFrame, seen: Observed) -> DataFrame:
     """Give the uses of owners that only come over the Internet, in zones to which their tokens come again and again."""
     places = seen.usage.join(odd.select("who").distinct(), "who", "left_semi")
     outside = places.groupBy("who").agg(F.bool_and(is_public(F.col("wide"))).alias("outside")).where("outside")
-    lines = places.groupBy("who", "zone").agg(
-        F.count_distinct("token_id").alias("tokens"),
-        (F.max("first_seen") - F.min("first_seen")).alias("span"),
+    tokens = places.where(F.col("token_id").isNotNull()).groupBy("who", "zone", "token_id")
+    came = tokens.agg(F.min("first_seen").alias("came")).groupBy("who", "zone")
+    lines = came.agg(F.count("*").alias("tokens"), (F.max("came") - F.min("came")).alias("span")).where(
+        (F.col("tokens") >= _OVER_LINE) & (F.col("span") >= F.lit(_LINE_FOR))
     )
-    lines = lines.where((F.col("tokens") >= _OVER_LINE) & (F.col("span") >= F.lit(thresholds.people_known_for)))
     return odd.join(outside, "who").join(lines, ["who", "zone"]).select(*_PLACE, "case")
 
 

@@ -77,7 +77,16 @@ def test_another_token_and_another_address_at_another_time_are_another_use() -> 
 def test_what_is_found_of_a_token_at_other_addresses_meanwhile_is_of_the_same_use() -> None:
     everywhere = finding("stolen_token", "medium")
     there = [finding("rare_zone", "medium", address=f"192.0.2.{number}") for number in range(2, 5)]
-    assert kinds(*there, everywhere) == ["stolen_token"]
+    (only,) = told_once([*there, everywhere], SIGNS)
+    assert only.kind == "stolen_token"
+    assert "(at 192.0.2.2): what , where ; " in only.evidence[-1].text
+
+
+def test_another_large_network_meanwhile_is_another_use() -> None:
+    assert kinds(finding("stolen_token", "medium"), finding("rare_zone", "medium", address="203.0.113.9")) == [
+        "stolen_token",
+        "rare_zone",
+    ]
 
 
 def test_signs_about_other_deeds_and_about_principals_keep_theirs() -> None:
