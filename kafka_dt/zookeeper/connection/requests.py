@@ -61,7 +61,7 @@ class ZooKeeperRequest:
         self.begun_s = 0.0
 
     def finish(self, answer: Answer) -> None:
-        """Tell the outcome: first to `arrived`, then to the task that awaits the future."""
+        """Tell the outcome, as `tell` does."""
         value, error = None, None
         try:
             if answer.exception is not None:
@@ -70,16 +70,7 @@ class ZooKeeperRequest:
                 value = self.convert(answer.value)
         except ZooKeeperError as refused:
             error = refused
-        try:
-            if self.arrived is not None:
-                value, error = self.arrived(value, error), None
-        except Exception as outcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
-            fail(self.future, outcome)
-            return
-        if error is not None:
-            fail(self.future, error)
-        elif not self.future.done():
-            self.future.set_result(value)
+        tell(self.future, self.arrived, value, error)
 
 
 class ZooKeeperRequests:
@@ -226,6 +217,20 @@ class ZooKeeperRequests:
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+
+def tell(future: asyncio.Future[Any], arrived: Arrived | None, value: Any, error: ZooKeeperError | None) -> None:
+    """Tell the outcome of a request: first to `arrived`, then to the task that awaits the future."""
+    try:
+        if arrived is not None:
+            value, error = arrived(value, error), None
+    except Exception as outcome:  # noqa: BLE001 - whatever it is, it belongs to the caller
+        fail(future, outcome)
+        return
+    if error is not None:
+        fail(future, error)
+    elif not future.done():
+        future.set_result(value)
 
 
 def fail(future: asyncio.Future[Any], error: BaseException) -> None:

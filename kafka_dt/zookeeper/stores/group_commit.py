@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_dt.zookeeper.connection.operations import size_of
-from kafka_dt.zookeeper.connection.requests import SURE_BYTES, Arrived, fail
+from kafka_dt.zookeeper.connection.requests import SURE_BYTES, Arrived, fail, tell
 from kafka_dt.zookeeper.errors import MultiFailed, ZooKeeperError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class GroupCommit:
         begin = 0
         for change in group:
             end = begin + len(change.operations)
-            _tell(change, None if results is None else results[begin:end], error)
+            tell(change.future, change.arrived, None if results is None else results[begin:end], error)
             begin = end
 
     def _ended(self, group: Sequence[_Change], sent: asyncio.Future[Any]) -> None:
@@ -108,13 +108,3 @@ class GroupCommit:
             for change in group:
                 fail(change.future, error)
         self._begin()
-
-
-def _tell(change: _Change, results: Sequence[str | Stat | None] | None, error: ZooKeeperError | None) -> None:
-    try:
-        outcome = change.arrived(results, error)
-    except Exception as refused:  # noqa: BLE001 - whatever it is, it belongs to the caller
-        fail(change.future, refused)
-    else:
-        if not change.future.done():
-            change.future.set_result(outcome)

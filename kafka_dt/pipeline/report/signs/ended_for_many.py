@@ -323,7 +323,7 @@ def _tried_at_home(ended: DataFrame, seen: Observed, thresholds: EndedForManyThr
 def _by_night(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the days on which principals that seldom end tokens of others ended several of them by night."""
     night = out_of_office(_seldom_ended(ends, thresholds), "first_seen", seen.workdays)
-    within = _an_hour(thresholds, "principal")
+    within = _an_hour(thresholds)
     many = night.withColumn("together", distinct_within("token_id", within))
     many = many.where(F.col("together") >= thresholds.ended_by_night)
     return many.select("principal", "date", F.lit(True).alias("by_night")).distinct()
@@ -332,7 +332,7 @@ def _by_night(ends: DataFrame, seen: Observed, thresholds: EndedForManyThreshold
 def _at_once(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds) -> DataFrame:
     """Give the days on which requesters ended more of their tokens in an hour than before, though clients used them."""
     asked = ends.where("asked").join(seen.lives.select("token_id", *_LOGINS), "token_id")
-    within = _an_hour(thresholds, "principal")
+    within = _an_hour(thresholds)
     counted = asked.select(
         *("principal", "date", "first_seen"),
         distinct_within("owner", within).alias("together"),
@@ -349,10 +349,10 @@ def _at_once(ends: DataFrame, seen: Observed, thresholds: EndedForManyThresholds
     return found.select("principal", "date", F.lit(True).alias("at_once")).distinct()
 
 
-def _an_hour(thresholds: EndedForManyThresholds, *of: str) -> WindowSpec:
-    """Give the window of what happened within `ended_within` before a row."""
+def _an_hour(thresholds: EndedForManyThresholds) -> WindowSpec:
+    """Give the window of what a principal did within `ended_within` before a row."""
     seconds = int(thresholds.ended_within.total_seconds())
-    return Window.partitionBy(*of).orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, 0)
+    return Window.partitionBy("principal").orderBy(F.unix_seconds("first_seen")).rangeBetween(-seconds, 0)
 
 
 def _seldom_ended(ends: DataFrame, thresholds: EndedForManyThresholds) -> DataFrame:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from kafka_dt.audit import EventType
 from kafka_dt.pipeline.report.expressions import is_public, ok
 from kafka_dt.pipeline.report.peers import SETTLED
+from kafka_dt.pipeline.report.signs.made_once import requesters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,8 +76,7 @@ def first_own_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> D
     Returns:
         Those rows of `made`, with `zone`, and since when the owner uses tokens (`known_since`).
     """
-    own = seen.lives.where(F.col("owner") == F.col("requester"))
-    begins = own.groupBy("owner").agg(F.min("created_at").alias("since"))
+    begins = requesters(seen.lives).where(F.col("owner") == F.col("requester")).select("owner", "since")
     by_token = seen.clients.where("by_token").groupBy(F.col("who").alias("owner"))
     known = begins.join(by_token.agg(F.min("first_seen").alias("known_since")), "owner")
     late = known.where(F.col("known_since") + F.lit(known_for) < F.col("since"))
@@ -84,7 +84,7 @@ def first_own_tokens(seen: Observed, made: DataFrame, known_for: timedelta) -> D
     before = by_others.join(late, "owner").where(F.col("created_at") < F.col("since")).groupBy("owner").count()
     served = late.join(before.where(F.col("count") >= _MADE_BY_OTHERS).drop("count"), "owner")
     placed = _made_first(seen, made, seen.work("served_owners", served))
-    came = seen.network_arrivals.groupBy(F.col("who").alias("owner"), "wide").agg(F.min("since").alias("came"))
+    came = seen.network_arrivals.select(F.col("who").alias("owner"), "wide", F.col("since").alias("came"))
     soon = F.col("came") + F.lit(SETTLED) >= F.col("first_seen")
     return placed.where(is_public(F.col("wide"))).join(came, ["owner", "wide"]).where(soon).drop("came")
 

@@ -52,13 +52,10 @@ class LastTokenThresholds:
 
 def last_tokens(seen: Observed, thresholds: LastTokenThresholds) -> DataFrame:
     """Find such tokens; one finding an owner."""
-    of_owner = Window.partitionBy("who")
-    last = F.max("since").over(of_owner)
-    networks = seen.network_arrivals.select("who", "wide", "since", "until", "logins", "owner_since").withColumns(
+    last, before = F.max("since").over(Window.partitionBy("who")), ~F.col("is_last")
+    networks = seen.network_arrivals.join(seen.people, "who", "left_semi").withColumns(
         {"is_last": F.col("since") == last, "outside": is_public(F.col("wide"))}
     )
-    before = ~F.col("is_last")
-    networks = networks.join(seen.people, "who", "left_semi")
     owners = networks.groupBy("who", "owner_since").agg(
         F.max(F.when(F.col("is_last"), F.col("wide"))).alias("wide"),
         F.max(F.when(F.col("is_last"), F.col("since"))).alias("came"),
@@ -112,7 +109,7 @@ LAST_TOKEN: Final = Sign(
     title="Used over the Internet before its owner fell silent",
     meaning="An owner that worked in private networks uses a token over the Internet once more and does not come back.",
     finds="a token that a person uses from home after the last day",
-    misses="who goes on in the company's networks and who always worked over the Internet",
+    misses="who goes on in the company's networks and who worked over the Internet before",
     subject_type=SubjectType.PRINCIPAL,
     thresholds=LastTokenThresholds(),
     rule=last_tokens,
